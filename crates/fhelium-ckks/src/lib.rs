@@ -1,0 +1,1 @@
+//! RNS-CKKS: parameters, number-theoretic transforms, encoding, keys and the host kernels.

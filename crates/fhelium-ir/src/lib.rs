@@ -1,0 +1,1 @@
+//! The Program: types, the operation table, builder, verifier and text form.

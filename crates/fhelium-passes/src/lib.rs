@@ -1,0 +1,1 @@
+//! Analyses, passes and pipelines over Programs.

@@ -1,0 +1,1 @@
+//! The Python extension module fhelium._native.

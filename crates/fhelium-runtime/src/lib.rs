@@ -1,0 +1,1 @@
+//! Engine, backend registry, linker, executable and specialization cache.

@@ -1,0 +1,1 @@
+//! The crate that Rust programs embed: CKKS encrypted computing, compiled.
