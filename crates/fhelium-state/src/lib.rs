@@ -1,1 +1,18 @@
-//! Exact scales, the modulus chain and the level and scale rules that every CKKS operation follows.
+//! What a CKKS value's type says, and how each operation changes it.
+//!
+//! A value carries a [`level`](CipherState::level) (the rescales it has left), an exact
+//! [`Scale`] and a number of parts. This crate holds those facts and the rules of every
+//! operation over them, once: the Program's verifier, capture, the eager engine and the host
+//! kernels all ask here, so that they accept and refuse the same programs with the same words.
+//!
+//! Nothing here computes on residues; see `fhelium-ckks` for that.
+
+mod chain;
+mod error;
+mod rules;
+mod scale;
+
+pub use chain::Chain;
+pub use error::{ErrorKind, StateError};
+pub use rules::{CipherState, PlainState};
+pub use scale::{ParseScaleError, Scale};
