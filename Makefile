@@ -1,0 +1,101 @@
+# Every target does its own set-up: it needs Rust and CPython >= 3.11, and says so when they are
+# missing. Tools and the built package go into .venv; the stamps there make a second run quick.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# One environment for every cargo and maturin call, so that none rebuilds what another built.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+unexport PYTHONHOME PYTHONPATH CONDA_PREFIX
+
+# What the extension module is built from.
+SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+	$(shell find crates kernels \( -name '*.rs' -o -name Cargo.toml -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python lint format docs bench build clean check-tools
+
+help:
+	@echo "make demo     build, then score handwritten digits under encryption"
+	@echo "make test     build, then run every test, Rust and Python"
+	@echo "make lint     formatting, clippy, ruff, mypy and the stubs"
+	@echo "make format   format Rust and Python"
+	@echo "make docs     build the documentation into site/"
+	@echo "make bench    run the benchmarks"
+	@echo "make clean    remove everything that was built"
+
+demo: build
+	$(BIN)/python examples/digits.py
+
+test: test-rust test-python
+
+test-rust: $(VENV)/.tools
+	@scripts/check-rust.sh
+	@if cargo nextest --version >/dev/null 2>&1; then \
+		echo "cargo nextest run --workspace" && cargo nextest run --locked --workspace; \
+	else \
+		echo "cargo test --workspace" && cargo test --locked --workspace --lib --bins --tests --examples; \
+	fi
+	cargo test --locked --workspace --doc
+
+test-python: build
+	$(BIN)/python -m pytest
+
+# clippy stands first: it finds most mistakes soonest. stubtest needs the built module.
+lint: build
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy python/fhelium
+	$(BIN)/python -m mypy.stubtest fhelium._native
+
+format: $(VENV)/.tools
+	cargo fmt --all
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+bench: build
+	cargo bench --locked --workspace
+
+build: $(VENV)/.built
+
+check-tools:
+	@scripts/check-rust.sh
+	@scripts/find-python.sh >/dev/null
+
+# Remade when its Python is gone (then the link dangles, and to make the target does not exist).
+$(BIN)/python:
+	@python=$$(scripts/find-python.sh) && scripts/check-rust.sh && \
+		echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
+
+# The extras of pyproject.toml are the one list of tools.
+requirements = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	e = p['optional-dependencies']; \
+	print('\n'.join(r for r in p['dependencies'] + e['demo'] + e['$(1)'] if not r.startswith('fhelium[')))"
+
+$(VENV)/.tools: pyproject.toml | $(BIN)/python
+	@echo "installing the Python tools"
+	@$(call requirements,dev) > $(VENV)/tools.txt
+	@$(BIN)/python -m pip install --quiet --requirement $(VENV)/tools.txt
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@$(call requirements,docs) > $(VENV)/docs.txt
+	@$(BIN)/python -m pip install --quiet --requirement $(VENV)/docs.txt
+	@touch $@
+
+$(VENV)/.built: $(SOURCES) $(VENV)/.tools
+	@scripts/check-rust.sh
+	$(BIN)/maturin develop --release
+	@touch $@
+
+clean:
+	rm -rf $(VENV) target site output dist build python/fhelium/*.so
+	find python tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
