@@ -15,8 +15,8 @@ Pixel p of image i sits in slot p * lanes + i, where lanes = slots / 64 images s
 ciphertext (128 with 8192 slots). Rotating by d * lanes therefore moves every image by d pixels
 at once, and wraps around where the image does. The images beyond one ciphertext are its batch.
 
-A matrix meets such a vector by its diagonals (Halevi and Shoup, "Algorithms in HElib", 2014,
-section 4.3): y[r] = sum over d of w[r, r + d] * x[r + d]. Three things make that cheap here:
+A matrix meets such a vector by its diagonals (Halevi and Shoup, "Algorithms in HElib", Crypto
+2014): y[r] = sum over d of w[r, r + d] * x[r + d]. Three things make that cheap here:
 the rotations of x by 0 ... 7 pixels share one key switch's decomposition, the other rotations
 act on sums of eight products (baby steps and giant steps), and a matrix with half as many rows
 as columns needs half of the diagonals, because its rows repeat: the two halves of each product
