@@ -1,0 +1,1 @@
+//! CUDA device, memory, kernel modules, launches and graphs.
