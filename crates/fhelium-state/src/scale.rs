@@ -157,7 +157,7 @@ impl Scale {
     /// The nearest float; infinite or zero where it leaves the range of floats.
     pub fn to_f64(&self) -> f64 {
         // An integer scale, the usual case, is exact.
-        if let [] = self.factors[..] {
+        if self.factors.is_empty() {
             return exp2_int(1.0, self.exponent_of_two);
         }
         if let [(factor, 1)] = self.factors[..] {
