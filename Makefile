@@ -62,7 +62,7 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 bench: build
-	cargo bench --locked --workspace
+	cargo bench --locked --workspace --benches
 
 build: $(VENV)/.built
 
@@ -75,19 +75,21 @@ $(BIN)/python:
 	@python=$$(scripts/find-python.sh) && scripts/check-rust.sh && \
 		echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
 
-# The extras of pyproject.toml are the one list of tools.
-requirements = $(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-	e = p['optional-dependencies']; \
-	print('\n'.join(r for r in p['dependencies'] + e['demo'] + e['$(1)'] if not r.startswith('fhelium[')))"
+# pyproject.toml is the one list of tools: what the build requires, the package's dependencies, and
+# the named extras.
+requirements = $(BIN)/python -c "import sys, tomllib; t = tomllib.load(open('pyproject.toml', 'rb')); \
+	extras = t['project']['optional-dependencies']; \
+	lines = t['build-system']['requires'] + t['project']['dependencies'] + sum((extras[n] for n in sys.argv[1:]), []); \
+	print('\n'.join(line for line in lines if not line.startswith('fhelium[')))"
 
 $(VENV)/.tools: pyproject.toml | $(BIN)/python
 	@echo "installing the Python tools"
-	@$(call requirements,dev) > $(VENV)/tools.txt
+	@$(requirements) demo dev > $(VENV)/tools.txt
 	@$(BIN)/python -m pip install --quiet --requirement $(VENV)/tools.txt
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
-	@$(call requirements,docs) > $(VENV)/docs.txt
+	@$(requirements) docs > $(VENV)/docs.txt
 	@$(BIN)/python -m pip install --quiet --requirement $(VENV)/docs.txt
 	@touch $@
 
