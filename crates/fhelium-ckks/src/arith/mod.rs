@@ -1,0 +1,26 @@
+//! Number-theoretic arithmetic: moduli, primes, transforms, pointwise kernels and base conversion.
+//!
+//! Everything here works on *limbs*: contiguous slices of canonical `u64` residues of one prime.
+//! [`Limb`](limb::Limb) holds one prime's ring Z_p\[X\]/(X^N + 1),
+//! [`BaseConverter`](base_conversion::BaseConverter) moves coefficients from one set of primes to
+//! another. Both choose their kernels once, when they are made: a scalar 64-bit core that serves
+//! every prime below 2^61, and vector cores for primes below 2^49.5. Every core returns canonical
+//! residues, so all of them give the same bits.
+
+pub mod base_conversion;
+mod error;
+mod field;
+mod kernels;
+pub mod limb;
+pub mod modulus;
+pub mod order;
+mod pointwise;
+pub mod primes;
+mod scalar;
+pub mod tier;
+
+pub use base_conversion::BaseConverter;
+pub use error::ArithError;
+pub use limb::Limb;
+pub use modulus::Modulus;
+pub use tier::Tier;
