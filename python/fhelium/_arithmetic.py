@@ -1,0 +1,397 @@
+"""What each operator on encrypted values means, the same for eager and for captured values.
+
+The functions here choose the operations of the operation table and encode arrays and scalars
+that stand beside a ciphertext. Outside a capture an operation is computed by the engine at once;
+inside one it is recorded.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._recording import active_recorder, caller_location, describe
+from .errors import ArgumentError, CaptureError
+
+__all__ = [
+    "CipherOperators",
+    "add",
+    "apply",
+    "conjugate",
+    "drop_levels",
+    "encode",
+    "kind_of",
+    "multiply",
+    "negate",
+    "relinearize",
+    "rescale",
+    "rotate",
+    "rotate_many",
+    "square",
+    "subtract",
+]
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+def kind_of(value: Any) -> str | None:
+    """`"ciphertext"`, `"plaintext"`, `"tensor"` (captured), `"array"`, `"scalar"` or None."""
+    kind = getattr(type(value), "_fhelium_kind", None)
+    if kind is not None:
+        return str(kind)
+    if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        return "scalar"
+    if isinstance(value, np.ndarray | list | tuple) or hasattr(type(value), "__dlpack__"):
+        return "array"
+    return None
+
+
+def apply(
+    operation: str,
+    operands: Sequence[Any],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    engine: Any = None,
+    key: Any = None,
+) -> Any:
+    """Computes or records one operation; several results come as a list."""
+    recorder = active_recorder()
+    if recorder is not None:
+        return recorder.apply(operation, operands, attributes or {}, key)
+    for operand in operands:
+        _refuse_escaped(operand)
+    if engine is None:
+        engine = next(value.engine for value in operands if kind_of(value) == "ciphertext")
+    return engine._apply(operation, list(operands), dict(attributes or {}), key)
+
+
+def _refuse_escaped(value: Any) -> None:
+    if getattr(type(value), "_fhelium_captured", False):
+        raise CaptureError(
+            f"{describe(caller_location())}: a value captured at {describe(value._location)} is "
+            "used after the capture of its function ended; return it from the function instead of "
+            "storing it"
+        )
+
+
+def encode(values: Any, *, like: Any, level: int, scale: Any, engine: Any = None) -> Any:
+    """Encodes an array or scalar for the ciphertext `like`."""
+    if active_recorder() is None:
+        _refuse_escaped(values)
+        values = numeric_array(values)
+    return apply(
+        "he.encode",
+        [values],
+        {"level": level, "scale": scale},
+        engine=engine if engine is not None or active_recorder() else like.engine,
+    )
+
+
+def numeric_array(values: Any) -> np.ndarray[Any, Any]:
+    """Values as an array of float64 or complex128; arrays come by numpy or by DLPack."""
+    if not isinstance(values, np.ndarray) and hasattr(type(values), "__dlpack__"):
+        values = np.from_dlpack(values)
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128, copy=False)
+    raise TypeError(
+        f"values must be real or complex numbers, found an array of dtype {array.dtype}; convert "
+        "it with .astype(float)"
+    )
+
+
+def _plain_for(
+    ciphertext: Any, other: Any, *, product: bool, operation: str, engine: Any
+) -> Any:
+    """The operand beside a ciphertext: a ciphertext or plaintext as it is, else encoded."""
+    kind = kind_of(other)
+    if kind in ("ciphertext", "plaintext"):
+        return other
+    if kind is None:
+        raise TypeError(
+            f"{operation}: expected a ciphertext, plaintext, array or number beside a ciphertext, "
+            f"found {type(other).__name__}"
+        )
+    recorder = active_recorder()
+    if product:
+        source = engine or recorder or ciphertext.engine
+        scale = source.parameters.scale
+    else:
+        scale = ciphertext.scale
+    return encode(other, like=ciphertext, level=ciphertext.level, scale=scale, engine=engine)
+
+
+def _binary(
+    operation: str, name: str, left: Any, right: Any, *, product: bool, engine: Any
+) -> Any:
+    left_encrypted = kind_of(left) == "ciphertext"
+    right_encrypted = kind_of(right) == "ciphertext"
+    if not (left_encrypted or right_encrypted):
+        raise TypeError(
+            f"{name}: one of the operands must be a ciphertext, found {type(left).__name__} and "
+            f"{type(right).__name__}; compute on clear values with numpy"
+        )
+    if not left_encrypted:
+        left = _plain_for(right, left, product=product, operation=name, engine=engine)
+    elif not right_encrypted:
+        right = _plain_for(left, right, product=product, operation=name, engine=engine)
+    return apply(operation, [left, right], engine=engine)
+
+
+def add(left: Any, right: Any, *, engine: Any = None) -> Any:
+    """The sum; an array or scalar is encoded at the ciphertext's level and scale."""
+    return _binary("he.add", "add", left, right, product=False, engine=engine)
+
+
+def subtract(left: Any, right: Any, *, engine: Any = None) -> Any:
+    """The difference; an array or scalar is encoded at the ciphertext's level and scale."""
+    return _binary("he.sub", "subtract", left, right, product=False, engine=engine)
+
+
+def multiply(left: Any, right: Any, *, engine: Any = None) -> Any:
+    """The product; an array or float is encoded at the parameters' scale, an integer is exact."""
+    for ciphertext, factor in ((left, right), (right, left)):
+        if isinstance(factor, int | np.integer) and kind_of(ciphertext) == "ciphertext":
+            value = int(factor)
+            if abs(value) > _LARGEST_INTEGER:
+                raise ArgumentError(
+                    f"multiply: an integer factor must be between -(2^63 - 1) and 2^63 - 1, found "
+                    f"{value}; multiply by float({value}) to have it encoded"
+                )
+            return apply("he.mul_integer", [ciphertext], {"value": value}, engine=engine)
+    return _binary("he.mul", "multiply", left, right, product=True, engine=engine)
+
+
+def _encrypted(operation: str, value: Any) -> None:
+    if kind_of(value) != "ciphertext":
+        raise TypeError(f"{operation}: expected a ciphertext, found {type(value).__name__}")
+
+
+def _unary(
+    operation: str,
+    name: str,
+    value: Any,
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    engine: Any = None,
+    key: Any = None,
+) -> Any:
+    _encrypted(name, value)
+    return apply(operation, [value], attributes, engine=engine, key=key)
+
+
+def square(ciphertext: Any, *, engine: Any = None) -> Any:
+    """The product of a ciphertext with itself."""
+    return _unary("he.square", "square", ciphertext, engine=engine)
+
+
+def negate(ciphertext: Any, *, engine: Any = None) -> Any:
+    """The ciphertext of the negated message."""
+    return _unary("he.neg", "negate", ciphertext, engine=engine)
+
+
+def _integer(operation: str, name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{operation}: {name} must be an integer, found {type(value).__name__}"
+        ) from None
+
+
+def rotate(ciphertext: Any, step: Any, *, engine: Any = None, key: Any = None) -> Any:
+    """Slot i receives slot (i + step) modulo the slots."""
+    attributes = {"step": _integer("rotate", "step", step)}
+    return _unary("he.rotate", "rotate", ciphertext, attributes, engine=engine, key=key)
+
+
+def rotate_many(
+    ciphertext: Any, steps: Any, *, engine: Any = None, key: Any = None
+) -> list[Any]:
+    """One rotation for each step, sharing what they have in common."""
+    _encrypted("rotate_many", ciphertext)
+    integers = [_integer("rotate_many", "step", step) for step in steps]
+    keys = [None] * len(integers) if key is None else [_key_of(key, step) for step in integers]
+    if active_recorder() is None and key is None:
+        engine = engine if engine is not None else ciphertext.engine
+        return list(engine._rotate_many(ciphertext, integers))
+    # The hoisting pass joins rotations of one ciphertext.
+    return [
+        rotate(ciphertext, step, engine=engine, key=own)
+        for step, own in zip(integers, keys, strict=True)
+    ]
+
+
+def _key_of(keys: Any, step: int) -> Any:
+    try:
+        return keys[step]
+    except TypeError:
+        raise TypeError(
+            "rotate_many: key must be a mapping from steps to rotation keys, such as "
+            f"keys.rotations, found {type(keys).__name__}"
+        ) from None
+
+
+def conjugate(ciphertext: Any, *, engine: Any = None, key: Any = None) -> Any:
+    """The ciphertext of the complex conjugates."""
+    return _unary("he.conjugate", "conjugate", ciphertext, engine=engine, key=key)
+
+
+def relinearize(ciphertext: Any, *, engine: Any = None, key: Any = None) -> Any:
+    """A three-part product brought back to two parts."""
+    return _unary("he.relinearize", "relinearize", ciphertext, engine=engine, key=key)
+
+
+def rescale(ciphertext: Any, *, engine: Any = None) -> Any:
+    """The message at a scale divided by the level's prime, one level lower."""
+    return _unary("he.rescale", "rescale", ciphertext, engine=engine)
+
+
+def drop_levels(ciphertext: Any, count: Any = 1, *, engine: Any = None) -> Any:
+    """The same message and scale, `count` levels lower."""
+    attributes = {"count": _integer("drop_levels", "count", count)}
+    return _unary("he.drop_levels", "drop_levels", ciphertext, attributes, engine=engine)
+
+
+def power(ciphertext: Any, exponent: Any) -> Any:
+    """`ciphertext ** 1` and `ciphertext ** 2`."""
+    if isinstance(exponent, int | np.integer) and not isinstance(exponent, bool):
+        if exponent == 1:
+            return ciphertext
+        if exponent == 2:
+            return square(ciphertext)
+    raise ArgumentError(
+        f"a ciphertext has the powers 1 and 2, found the exponent {exponent!r}; write higher "
+        "powers as products, each relinearized and rescaled"
+    )
+
+
+_UFUNCS: dict[Any, Callable[..., Any]] = {
+    np.add: add,
+    np.subtract: subtract,
+    np.multiply: multiply,
+    np.negative: negate,
+    np.positive: lambda value: value,
+    np.square: square,
+    np.conjugate: conjugate,
+    np.power: power,
+    np.float_power: power,
+}
+_COMPARISONS = {
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+    np.logical_not,
+    np.logical_and,
+    np.logical_or,
+    np.sign,
+    np.maximum,
+    np.minimum,
+}
+
+
+class CipherOperators:
+    """The operators of a ciphertext, eager or captured."""
+
+    __slots__ = ()
+    _fhelium_kind = "ciphertext"
+
+    def __add__(self, other: Any) -> Any:
+        return NotImplemented if kind_of(other) is None else add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return NotImplemented if kind_of(other) is None else add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return NotImplemented if kind_of(other) is None else subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return NotImplemented if kind_of(other) is None else subtract(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return NotImplemented if kind_of(other) is None else multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return NotImplemented if kind_of(other) is None else multiply(other, self)
+
+    def __pow__(self, exponent: Any) -> Any:
+        return power(self, exponent)
+
+    def __neg__(self) -> Any:
+        return negate(self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        function = _UFUNCS.get(ufunc)
+        if function is not None and method == "__call__" and not options:
+            return function(*inputs)
+        if ufunc in _COMPARISONS:
+            raise self._comparison(ufunc.__name__)
+        raise self._no_function(f"numpy.{ufunc.__name__}", method, options)
+
+    def __array_function__(
+        self, function: Any, types: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
+        if function is np.roll and len(arguments) in (2, 3):
+            return self._roll(*arguments, **options)
+        raise self._no_function(f"numpy.{function.__name__}", "__call__", options)
+
+    def _roll(self, values: Any, shift: Any, axis: Any = None) -> Any:
+        if axis not in (None, -1):
+            raise self._refusal(
+                "numpy.roll turns a ciphertext along its slots, axis=-1, found axis="
+                f"{axis!r}"
+            )
+        if axis is None and self.batch_shape:  # type: ignore[attr-defined]
+            raise self._refusal(
+                "numpy.roll without an axis would carry values from one batch entry to the next; "
+                "say axis=-1"
+            )
+        return rotate(values, -_integer("numpy.roll", "shift", shift))
+
+    def rotate(self, step: int, *, key: Any = None) -> Any:
+        """Slot i receives slot (i + step) modulo the slots; see `Engine.rotate`."""
+        return rotate(self, step, key=key)
+
+    def conjugate(self, *, key: Any = None) -> Any:
+        """The ciphertext of the complex conjugates; see `Engine.conjugate`."""
+        return conjugate(self, key=key)
+
+    def relinearize(self, *, key: Any = None) -> Any:
+        """A three-part product brought back to two parts; see `Engine.relinearize`."""
+        return relinearize(self, key=key)
+
+    def rescale(self) -> Any:
+        """The scale divided by the level's prime, one level lower; see `Engine.rescale`."""
+        return rescale(self)
+
+    def drop_levels(self, count: int = 1) -> Any:
+        """The same message and scale, `count` levels lower; see `Engine.drop_levels`."""
+        return drop_levels(self, count)
+
+    def _refusal(self, message: str) -> Exception:
+        return TypeError(message)
+
+    def _comparison(self, name: str) -> Exception:
+        return self._refusal(
+            f"{name}: encrypted values cannot be compared or tested; decrypt them first"
+        )
+
+    def _no_function(self, name: str, method: str, options: Mapping[str, Any]) -> Exception:
+        what = name if method == "__call__" else f"{name}.{method}"
+        if options:
+            what += f" with {', '.join(options)}"
+        return self._refusal(
+            f"{what} has no meaning on encrypted values; there are + - * ** 2, numpy.roll and "
+            "conjugate, and the methods of a ciphertext"
+        )
