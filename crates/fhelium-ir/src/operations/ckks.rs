@@ -1,0 +1,215 @@
+//! `ckks`: operations with keys, levels and scales explicit.
+//!
+//! Levels and scales follow the rules of `he`; here every state is known and every key is an
+//! operand.
+
+use super::he::{self, COUNT, STEP, VALUE};
+use super::{
+    AttributeKind as A, Call, Dependence, Dialect, OpDef, OpKind, OperandKind, OperandSpec,
+    attribute, dialect, many, operand,
+};
+use crate::{Attributes, InferError, KeyKind, Type};
+
+const X: OperandSpec = operand("x", OperandKind::Ciphertext);
+const Y: OperandSpec = operand("y", OperandKind::Ciphertext);
+const P: OperandSpec = operand("p", OperandKind::Plaintext);
+const KEY: OperandSpec = operand("key", OperandKind::Key);
+const CIPHERTEXT: &str = "a ciphertext";
+
+dialect! {
+    /// Operations with keys, levels and scales explicit.
+    Ckks, "ckks":
+    Add "add" "Sum of ciphertexts."
+        => OpDef::new(&[X, Y], &[], CIPHERTEXT, add, "ckks.add %a, %b");
+    Sub "sub" "Difference of ciphertexts."
+        => OpDef::new(&[X, Y], &[], CIPHERTEXT, sub, "ckks.sub %a, %b");
+    AddPlain "add_plain" "Sum of a ciphertext and a plaintext."
+        => OpDef::new(&[X, P], &[], CIPHERTEXT, add, "ckks.add_plain %a, %p");
+    SubPlain "sub_plain" "A ciphertext less a plaintext."
+        => OpDef::new(&[X, P], &[], CIPHERTEXT, sub, "ckks.sub_plain %a, %p");
+    PlainSub "plain_sub" "A plaintext less a ciphertext."
+        => OpDef::new(&[P, X], &[], CIPHERTEXT, sub, "ckks.plain_sub %p, %a");
+    Mul "mul" "Product of ciphertexts: 3 parts."
+        => OpDef::new(&[X, Y], &[], CIPHERTEXT, mul, "ckks.mul %a, %b")
+            .depending(Dependence::PARTS);
+    Square "square" "A ciphertext times itself: 3 parts."
+        => OpDef::new(&[X], &[], CIPHERTEXT, square, "ckks.square %a")
+            .depending(Dependence::PARTS);
+    MulPlain "mul_plain" "Product of a ciphertext and a plaintext."
+        => OpDef::new(&[X, P], &[], CIPHERTEXT, mul, "ckks.mul_plain %a, %p");
+    MulInteger "mul_integer" "Product with an integer; the scale stays."
+        => OpDef::new(&[X], &[VALUE], CIPHERTEXT, unchanged, "ckks.mul_integer %a {value = 7}");
+    Neg "neg" "Negative."
+        => OpDef::new(&[X], &[], CIPHERTEXT, unchanged, "ckks.neg %a");
+    Rotate "rotate" "Slots moved cyclically by a step that is not 0."
+        => OpDef::new(&[X, KEY], &[STEP], CIPHERTEXT, rotate, "ckks.rotate %a, %rotation {step = 5}")
+            .depending(Dependence::ALL)
+            .canonical(he::canonical_step);
+    RotateHoisted "rotate_hoisted" "Several rotations of one ciphertext, decomposed once."
+        => OpDef::new(
+            &[X, many("keys", OperandKind::Key)],
+            &[attribute("steps", A::Ints, "one step for each result; a key follows for each that is not 0")],
+            "a ciphertext for each step",
+            rotate_hoisted,
+            "ckks.rotate_hoisted %a, %rotation {steps = [0, 5]}",
+        )
+        .depending(Dependence::ALL)
+        .canonical(canonical_steps);
+    Conjugate "conjugate" "Complex conjugate of every slot."
+        => OpDef::new(&[X, KEY], &[], CIPHERTEXT, conjugate, "ckks.conjugate %a, %conjugation")
+            .depending(Dependence::ALL);
+    Relinearize "relinearize" "Three parts to two."
+        => OpDef::new(&[X, KEY], &[], CIPHERTEXT, relinearize, "ckks.relinearize %product, %relinearization")
+            .depending(Dependence::ALL);
+    MulRelin "mul_relin" "Product of ciphertexts, relinearized."
+        => OpDef::new(&[X, Y, KEY], &[], CIPHERTEXT, mul_relin, "ckks.mul_relin %a, %b, %relinearization")
+            .depending(Dependence::ALL);
+    SquareRelin "square_relin" "A ciphertext times itself, relinearized."
+        => OpDef::new(&[X, KEY], &[], CIPHERTEXT, square_relin, "ckks.square_relin %a, %relinearization")
+            .depending(Dependence::ALL);
+    Rescale "rescale" "One level less, the scale divided by that level's prime."
+        => OpDef::new(&[X], &[], CIPHERTEXT, rescale, "ckks.rescale %product")
+            .depending(Dependence::ALL);
+    DropLevels "drop_levels" "Levels given up at the same scale."
+        => OpDef::new(&[X], &[COUNT], CIPHERTEXT, drop_levels, "ckks.drop_levels %a {count = 2}");
+    Encode "encode" "Messages of up to all slots, the last axis, as plaintexts; a scalar fills every slot."
+        => OpDef::new(
+            &[operand("message", OperandKind::Tensor)],
+            &[
+                attribute("level", A::Int, "the plaintext's level"),
+                attribute("scale", A::Scale, "the plaintext's scale"),
+            ],
+            "a plaintext whose batch is the message's leading axes",
+            he::encode,
+            "ckks.encode %t {level = 3, scale = 2^40}",
+        )
+        .depending(Dependence::POSITIONS);
+}
+
+/// Refuses operands whose state a pass has still to decide.
+fn placed(call: &Call<'_>) -> Result<(), InferError> {
+    match call.operands.iter().position(|ty| ty.is_unplaced()) {
+        None => Ok(()),
+        Some(place) => Err(InferError::malformed(format!(
+            "operand {place} has no level and scale; they must be decided before the ckks level"
+        ))),
+    }
+}
+
+fn add(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::add(call)
+}
+
+fn sub(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::sub(call)
+}
+
+fn mul(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::mul(call)
+}
+
+fn square(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::square(call)
+}
+
+fn unchanged(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::unchanged(call)
+}
+
+fn rescale(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::rescale(call)
+}
+
+fn drop_levels(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    he::drop_levels(call)
+}
+
+fn rotate(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    let step = call.int("step")?;
+    if step == 0 {
+        return Err(InferError::malformed(
+            "a rotation by 0 changes nothing and has no key; leave it out",
+        ));
+    }
+    let types = he::unary(call, |state| Ok(state.automorphism("rotate")?))?;
+    call.check_key(1, KeyKind::Rotation { step })?;
+    Ok(types)
+}
+
+fn canonical_steps(call: &Call<'_>, attributes: &mut Attributes) -> Result<(), InferError> {
+    let steps = call.ints("steps")?.iter();
+    let steps: Vec<i64> = steps.map(|&step| call.normalized_step(step)).collect();
+    attributes.set("steps", steps);
+    Ok(())
+}
+
+fn rotate_hoisted(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    let steps = call.ints("steps")?;
+    if steps.is_empty() {
+        return Err(InferError::malformed(
+            "steps is empty, expected one at least",
+        ));
+    }
+    let rotated: Vec<i64> = steps.iter().copied().filter(|&step| step != 0).collect();
+    let keys = call.operands.len() - 1;
+    if keys != rotated.len() {
+        return Err(InferError::malformed(format!(
+            "{keys} keys were given for {} steps that are not 0; each needs one",
+            rotated.len()
+        )));
+    }
+    let types = he::unary(call, |state| Ok(state.automorphism("rotate")?))?;
+    for (place, step) in rotated.into_iter().enumerate() {
+        call.check_key(place + 1, KeyKind::Rotation { step })?;
+    }
+    Ok(types.into_iter().cycle().take(steps.len()).collect())
+}
+
+fn conjugate(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    let types = he::unary(call, |state| Ok(state.automorphism("conjugate")?))?;
+    call.check_key(1, KeyKind::Conjugation)?;
+    Ok(types)
+}
+
+fn relinearize(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    let types = he::unary(call, |state| Ok(state.relinearize()?))?;
+    call.check_key(1, KeyKind::Relinearization)?;
+    Ok(types)
+}
+
+/// The product's type after relinearization.
+fn relinearized(product: Vec<Type>) -> Result<Vec<Type>, InferError> {
+    product
+        .into_iter()
+        .map(|ty| match ty {
+            Type::Ciphertext {
+                batch,
+                state: Some(state),
+            } => Ok(Type::ciphertext(batch, state.relinearize()?)),
+            other => Ok(other),
+        })
+        .collect()
+}
+
+fn mul_relin(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    let product = mul(call)?;
+    call.check_key(2, KeyKind::Relinearization)?;
+    relinearized(product)
+}
+
+fn square_relin(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    let product = square(call)?;
+    call.check_key(1, KeyKind::Relinearization)?;
+    relinearized(product)
+}

@@ -1,0 +1,6 @@
+//! The text form.
+
+mod printer;
+
+pub use printer::PrintOptions;
+pub(crate) use printer::Symbol;

@@ -1,0 +1,201 @@
+//! The verifier.
+//!
+//! Of every Program it holds that
+//!
+//! 1. inputs have distinct names and types that values can have: levels within the chain, scales
+//!    that fit, 2 or 3 parts, shapes that memory can number;
+//! 2. materials are tensors, plaintexts, ciphertexts or keys, of such types;
+//! 3. a value is defined once, by an argument or an operation, before every use; values are
+//!    numbered in the order of their definitions;
+//! 4. an operation's operands, attributes and region are what its entry of the table allows, its
+//!    attributes are in canonical form, and its results have the types of the entry's rule;
+//! 5. a region sees only its own arguments;
+//! 6. `he` operations do not stand beside `ckks` or `rns` operations, and below the `he` level
+//!    every input has a level and scale;
+//! 7. the output tree's leaves are the results, each once and in order; dict keys are distinct
+//!    and nesting is bounded.
+
+use crate::builder::check_tree;
+use crate::{Body, InferContext, IrError, Level, Material, Op, Origin, Program, Type, ValueId};
+use std::collections::HashSet;
+
+/// Checks a Program from nothing.
+pub(crate) fn verify(program: &Program) -> Result<(), IrError> {
+    let context = InferContext {
+        chain: program.chain.as_deref(),
+        materials: Some(&program.materials),
+    };
+    for (symbol, material) in program.materials.iter() {
+        check_material(&context, symbol, material)?;
+    }
+    let body = &program.body;
+    if body.arguments().len() != program.inputs.len() {
+        return Err(IrError::malformed(format!(
+            "the body takes {} arguments for {} inputs",
+            body.arguments().len(),
+            program.inputs.len()
+        )));
+    }
+    let mut names = HashSet::new();
+    for (argument, input) in body.arguments().zip(program.inputs.iter()) {
+        let about = |error: IrError| IrError {
+            message: format!("input {}: {}", input.name, error.message),
+            ..error
+        };
+        if !names.insert(&input.name) {
+            return Err(about(IrError::malformed(
+                "the name is taken by another input",
+            )));
+        }
+        if body.values.get(argument.index()).map(|value| &value.ty) != Some(&input.ty) {
+            return Err(about(IrError::malformed(
+                "its type is not the body's argument's",
+            )));
+        }
+        crate::operations::check_type(&context, &input.ty).map_err(|error| about(error.into()))?;
+    }
+    verify_body(&context, body)?;
+    verify_structure(program)
+}
+
+/// Invariants 6 and 7: those that no single operation's rule checks.
+pub(crate) fn verify_structure(program: &Program) -> Result<(), IrError> {
+    let mut first: [Option<&Op>; 3] = [None; 3];
+    for op in program.body.ops() {
+        if let Some(level) = op.kind.level() {
+            first[level as usize].get_or_insert(op);
+        }
+    }
+    let [he, ckks, rns] = first;
+    if let (Some(he), Some(lower)) = (he, ckks.or(rns)) {
+        return Err(IrError::malformed(format!(
+            "{} stands beside {}: he operations do not mix with lower levels; lower all of them",
+            he.kind, lower.kind
+        ))
+        .at(he.kind.name(), he.location()));
+    }
+    if program.level() != Level::He
+        && let Some(input) = program.inputs.iter().find(|input| input.ty.is_unplaced())
+    {
+        return Err(IrError::malformed(format!(
+            "input {}: level and scale are not known, which the {} level needs",
+            input.name,
+            program.level()
+        )));
+    }
+    check_tree(&program.outputs)?;
+    let mut leaves = 0;
+    program.outputs.map(&mut |&place| {
+        leaves += 1;
+        if place == leaves - 1 {
+            Ok(())
+        } else {
+            Err(IrError::malformed(format!(
+                "leaf {} of the output tree names result {place}; leaf i is result i",
+                leaves - 1
+            )))
+        }
+    })?;
+    if leaves != program.results().len() {
+        return Err(IrError::malformed(format!(
+            "the output tree has {leaves} leaves for {} results",
+            program.results().len()
+        )));
+    }
+    Ok(())
+}
+
+/// Invariant 2.
+pub(crate) fn check_material(
+    context: &InferContext<'_>,
+    symbol: &str,
+    material: &Material,
+) -> Result<(), IrError> {
+    let about = |error: IrError| IrError {
+        message: format!(
+            "material {}: {}",
+            crate::text::Symbol(symbol),
+            error.message
+        ),
+        ..error
+    };
+    if symbol.is_empty() {
+        return Err(about(IrError::malformed("a symbol is not empty")));
+    }
+    match &material.ty {
+        Type::Residues { .. } => Err(about(IrError::malformed(
+            "its type is residues; a material is a tensor, plaintext, ciphertext or key",
+        ))),
+        ty if ty.is_unplaced() => Err(about(IrError::malformed(
+            "its level and scale are missing; a material is data that has them",
+        ))),
+        ty => crate::operations::check_type(context, ty).map_err(|error| about(error.into())),
+    }
+}
+
+/// Invariants 3, 4 and 5.
+fn verify_body(context: &InferContext<'_>, body: &Body) -> Result<(), IrError> {
+    let define = |next: usize, id: ValueId, origin: Origin| {
+        let value = body.values.get(id.index());
+        if id.index() != next || value.is_none_or(|value| value.origin != origin) {
+            return Err(IrError::malformed(format!(
+                "value {} is defined out of order",
+                id.index()
+            )));
+        }
+        Ok(())
+    };
+    let mut defined = 0;
+    for (place, argument) in body.arguments().enumerate() {
+        define(defined, argument, Origin::Argument(place))?;
+        defined += 1;
+    }
+    for (place, op) in body.ops.iter().enumerate() {
+        let at = |error: IrError| error.at(op.kind.name(), op.location());
+        let mut types = Vec::with_capacity(op.operands.len());
+        for operand in &op.operands {
+            if operand.index() >= defined {
+                return Err(at(IrError::malformed(format!(
+                    "value {} is used before it is defined",
+                    operand.index()
+                ))));
+            }
+            types.push(body.type_of(*operand));
+        }
+        if let Some(region) = &op.region {
+            verify_body(context, region)?;
+        }
+        let resolved = op
+            .kind
+            .resolve(context, &types, &op.attributes, op.region.as_deref())
+            .map_err(|error| at(error.into()))?;
+        if resolved.attributes != op.attributes {
+            return Err(at(IrError::malformed(
+                "the attributes are not in canonical form",
+            )));
+        }
+        for (index, result) in op.results.iter().enumerate() {
+            define(defined, *result, Origin::Result { op: place, index }).map_err(at)?;
+            defined += 1;
+        }
+        let types = op.results.iter().map(|&result| body.type_of(result));
+        if !types.eq(resolved.results.iter()) {
+            return Err(at(IrError::malformed(
+                "the results do not have the types of the operation's rule",
+            )));
+        }
+    }
+    if let Some(undefined) = body.results.iter().find(|value| value.index() >= defined) {
+        return Err(IrError::malformed(format!(
+            "value {} is returned but not defined",
+            undefined.index()
+        )));
+    }
+    if defined != body.values.len() {
+        return Err(IrError::malformed(format!(
+            "{} values are listed, {defined} are defined",
+            body.values.len()
+        )));
+    }
+    Ok(())
+}
