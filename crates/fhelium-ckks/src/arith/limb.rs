@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2::{Avx2, Avx2Kernels};
+#[cfg(target_arch = "x86_64")]
+use super::avx512::{Avx512, Avx512Kernels};
 use super::error::ArithError;
+#[cfg(target_arch = "x86_64")]
+use super::fp64;
 use super::kernels::Kernels;
 use super::modulus::Modulus;
 use super::order;
@@ -46,7 +52,7 @@ impl Limb {
         }
         let modulus = Modulus::new(p)?;
         let tier = tier.require()?;
-        let kernels = Arc::new(ScalarKernels::new(n, modulus)?);
+        let kernels = choose_kernels(n, modulus, tier)?;
         Ok(Self {
             modulus,
             n,
@@ -246,6 +252,23 @@ impl Limb {
     pub fn automorphism_permutation(&self, g: u64) -> Result<Vec<u32>, ArithError> {
         order::automorphism_permutation(g, self.n)
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn choose_kernels(n: usize, modulus: Modulus, tier: Tier) -> Result<Arc<dyn Kernels>, ArithError> {
+    let fast = modulus.value() <= fp64::MAX_PRIME && n >= fp64::MIN_DEGREE;
+    match (tier, Avx2::new(), Avx512::new()) {
+        (Tier::Avx512, _, Some(proof)) if fast => {
+            Ok(Arc::new(Avx512Kernels::new(proof, n, modulus)?))
+        }
+        (Tier::Avx2, Some(proof), _) if fast => Ok(Arc::new(Avx2Kernels::new(proof, n, modulus)?)),
+        _ => Ok(Arc::new(ScalarKernels::new(n, modulus)?)),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn choose_kernels(n: usize, modulus: Modulus, _: Tier) -> Result<Arc<dyn Kernels>, ArithError> {
+    Ok(Arc::new(ScalarKernels::new(n, modulus)?))
 }
 
 #[track_caller]

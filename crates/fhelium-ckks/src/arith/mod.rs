@@ -7,9 +7,15 @@
 //! every prime below 2^61, and vector cores for primes below 2^49.5. Every core returns canonical
 //! residues, so all of them give the same bits.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub mod base_conversion;
 mod error;
 mod field;
+#[cfg(target_arch = "x86_64")]
+mod fp64;
 mod kernels;
 pub mod limb;
 pub mod modulus;

@@ -218,7 +218,9 @@ pub(super) fn inner_product_pair<F: Field<W>, const W: usize>(
         }
         for (index, digit) in digits.iter().enumerate() {
             if index != 0 && index % F::SUM_TERMS == 0 {
-                sums = sums.map(|half| half.map(|sum| f.fold(sum)));
+                for sum in sums.as_flattened_mut() {
+                    *sum = f.fold(*sum);
+                }
             }
             for lane in 0..count {
                 let value = load::<F, W>(f, digit, vector + lane);

@@ -1,0 +1,23 @@
+//! Exact modular arithmetic in double precision with fused multiply-add, for primes below 2^49.5.
+//!
+//! For h = a b rounded, l = fma(a, b, -h) is the exact rest. With q = round(h / p) the remainder is
+//! a b - q p = fma(-q, p, h) + l, exact as long as it fits in 53 bits. (J. van der Hoeven,
+//! G. Lecerf, G. Quintin, "Modular SIMD arithmetic in Mathemagix", 2016, section 3.3; the bounds
+//! below are our own, for balanced residues and a factor with a precomputed quotient.)
+//!
+//! The kernels are written once over [`Lanes`], the few vector operations they need, and are
+//! compiled for each width in the modules `avx2` and `avx512`.
+
+mod field;
+mod lanes;
+mod ntt;
+
+pub(super) use field::Fp64Field;
+pub(super) use lanes::Lanes;
+pub(super) use ntt::Fp64Transform;
+
+/// The fast cores take primes up to this one: floor(2^49.5).
+pub const MAX_PRIME: u64 = 796_131_459_065_721;
+
+/// The smallest ring degree of the fast transforms.
+pub(super) const MIN_DEGREE: usize = 64;
