@@ -1,0 +1,197 @@
+//! Keys, depth and levels.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fhelium_ir::{
+    Body, Ckks, Core, He, KeyKind, Location, Op, OpKind, Origin, Program, Type, ValueId,
+};
+
+/// What a Program needs before it can run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// The evaluation keys that the runtime must find, ordered by kind and step. Keys that are
+    /// inputs come with each call and are not among them.
+    pub keys: Vec<KeyRequirement>,
+    /// The most products, with ciphertexts or plaintexts, that follow one another.
+    pub multiplicative_depth: usize,
+    /// The most levels that a value of the Program has lost since the inputs: its rescales and
+    /// dropped levels along one path.
+    pub levels: usize,
+    /// The lowest level of any ciphertext, where all states are known.
+    pub lowest_level: Option<usize>,
+}
+
+/// An evaluation key and who asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRequirement {
+    /// What the key is for; a rotation's step is from 0 to slots - 1 where the slots are known.
+    pub kind: KeyKind,
+    /// The material that stands for the key, once the Program names one.
+    pub symbol: Option<Arc<str>>,
+    /// The operations that use it.
+    pub operations: usize,
+    /// The lines that made those operations, each once, in the Program's order.
+    pub locations: Vec<Location>,
+}
+
+impl Requirements {
+    /// The rotation steps that need a key, ascending.
+    pub fn rotation_steps(&self) -> Vec<i64> {
+        let mut steps: Vec<i64> = self
+            .keys
+            .iter()
+            .filter_map(|key| match key.kind {
+                KeyKind::Rotation { step } => Some(step),
+                KeyKind::Relinearization | KeyKind::Conjugation => None,
+            })
+            .collect();
+        steps.dedup();
+        steps
+    }
+
+    /// Whether a relinearization key is needed.
+    pub fn relinearization(&self) -> bool {
+        self.keys
+            .iter()
+            .any(|key| key.kind == KeyKind::Relinearization)
+    }
+
+    /// Whether a conjugation key is needed.
+    pub fn conjugation(&self) -> bool {
+        self.keys.iter().any(|key| key.kind == KeyKind::Conjugation)
+    }
+}
+
+/// Finds what a Program needs, at any of its levels, in linear time.
+pub fn requirements(program: &Program) -> Requirements {
+    let body = program.body();
+    let mut keys: BTreeMap<(KeyKind, Option<Arc<str>>), KeyRequirement> = BTreeMap::new();
+    let mut ask = |kind: KeyKind, symbol: Option<Arc<str>>, op: &Op| {
+        let kind = canonical(kind, program);
+        let key = keys
+            .entry((kind, symbol.clone()))
+            .or_insert_with(|| KeyRequirement {
+                kind,
+                symbol,
+                operations: 0,
+                locations: Vec::new(),
+            });
+        key.operations += 1;
+        if let Some(location) = op.location()
+            && key.locations.last() != Some(location)
+        {
+            key.locations.push(location.clone());
+        }
+    };
+    for op in body.ops() {
+        for &operand in op.operands() {
+            if let Type::Key(kind) = body.type_of(operand)
+                && let Some(symbol) = key_symbol(body, operand)
+            {
+                ask(*kind, Some(symbol), op);
+            }
+        }
+        if let Some(kind) = key_to_look_up(op) {
+            ask(kind, None, op);
+        }
+    }
+    let mut keys: Vec<KeyRequirement> = keys.into_values().collect();
+    for key in &mut keys {
+        let mut seen = std::collections::HashSet::new();
+        key.locations
+            .retain(|location| seen.insert(location.clone()));
+    }
+
+    let (mut products, mut levels) = (
+        vec![0usize; body.values().len()],
+        vec![0usize; body.values().len()],
+    );
+    for op in body.ops() {
+        let most = |of: &[usize]| {
+            let operands = op.operands().iter().map(|value| of[value.index()]);
+            operands.max().unwrap_or(0)
+        };
+        let depth = most(&products) + usize::from(is_product(op.kind()));
+        let lost = most(&levels) + levels_lost(op);
+        for result in op.results() {
+            products[result.index()] = depth;
+            levels[result.index()] = lost;
+        }
+    }
+    let ciphertexts = body.values().iter().filter_map(|value| match &value.ty {
+        Type::Ciphertext { state, .. } => Some(state.as_ref().map(|state| state.level)),
+        _ => None,
+    });
+    Requirements {
+        keys,
+        multiplicative_depth: products.into_iter().max().unwrap_or(0),
+        levels: levels.into_iter().max().unwrap_or(0),
+        lowest_level: ciphertexts
+            .collect::<Option<Vec<usize>>>()
+            .and_then(|levels| levels.into_iter().min()),
+    }
+}
+
+/// The symbol of the material that a key operand refers to; `None` for an input.
+fn key_symbol(body: &Body, key: ValueId) -> Option<Arc<str>> {
+    let Origin::Result { op, .. } = body.values()[key.index()].origin else {
+        return None;
+    };
+    let op = &body.ops()[op];
+    match op.kind() {
+        OpKind::Core(Core::Material) => op.attributes().symbol("symbol").cloned(),
+        _ => None,
+    }
+}
+
+/// The key that an operation of the `he` level uses without naming it.
+pub(crate) fn key_to_look_up(op: &Op) -> Option<KeyKind> {
+    let OpKind::He(he) = op.kind() else {
+        return None;
+    };
+    if op.operands().len() > 1 {
+        return None;
+    }
+    match he {
+        He::Relinearize => Some(KeyKind::Relinearization),
+        He::Conjugate => Some(KeyKind::Conjugation),
+        He::Rotate => match op.attributes().int("step") {
+            None | Some(0) => None,
+            Some(step) => Some(KeyKind::Rotation { step }),
+        },
+        _ => None,
+    }
+}
+
+/// A key's kind with its step from 0 to slots - 1, where the slots are known.
+pub(crate) fn canonical(kind: KeyKind, program: &Program) -> KeyKind {
+    match (kind, program.chain()) {
+        (KeyKind::Rotation { step }, Some(chain)) => KeyKind::Rotation {
+            step: step.rem_euclid(chain.slots() as i64),
+        },
+        (kind, _) => kind,
+    }
+}
+
+fn is_product(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::He(He::Mul | He::Square)
+            | OpKind::Ckks(
+                Ckks::Mul | Ckks::Square | Ckks::MulPlain | Ckks::MulRelin | Ckks::SquareRelin
+            )
+    )
+}
+
+fn levels_lost(op: &Op) -> usize {
+    match op.kind() {
+        OpKind::He(He::Rescale) | OpKind::Ckks(Ckks::Rescale) => 1,
+        OpKind::He(He::DropLevels) | OpKind::Ckks(Ckks::DropLevels) => op
+            .attributes()
+            .int("count")
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,17 @@
+//! The passes.
+
+mod buffer_planning;
+mod constant_encodings;
+mod dead_values;
+mod lower_to_ckks;
+mod reuse;
+mod rotation_hoisting;
+mod route_selection;
+
+pub use buffer_planning::BufferPlanning;
+pub use constant_encodings::ConstantEncodings;
+pub use dead_values::DeadValues;
+pub use lower_to_ckks::LowerToCkks;
+pub use reuse::Reuse;
+pub use rotation_hoisting::RotationHoisting;
+pub use route_selection::RouteSelection;
