@@ -168,16 +168,28 @@ impl ProgramBuilder {
         }
     }
 
-    /// A Program with the name, chain, inputs and materials of another, without operations.
-    ///
-    /// Value `i` is input `i`, as it is in the other.
-    pub fn like(program: &Program) -> Result<Self, IrError> {
+    /// A Program with the name, chain and materials of another.
+    pub fn without_inputs_of(program: &Program) -> Self {
         let mut builder = ProgramBuilder::new(program.name.clone(), program.chain.clone());
         builder.materials = program.materials.clone();
-        for input in program.inputs() {
-            builder.input(input.name.clone(), input.ty.clone())?;
+        builder
+    }
+
+    /// Gives the chain where none was known when the builder was made.
+    ///
+    /// # Errors
+    /// Where another chain is known already.
+    pub fn set_chain(&mut self, chain: Arc<Chain>) -> Result<(), IrError> {
+        match &self.chain {
+            Some(known) if *known != chain => Err(IrError::new(
+                ErrorKind::KeyMismatch,
+                "values of two parameter sets meet in one Program; encrypt both under one",
+            )),
+            _ => {
+                self.chain = Some(chain);
+                Ok(())
+            }
         }
-        Ok(builder)
     }
 
     /// What the rules see.
@@ -191,10 +203,7 @@ impl ProgramBuilder {
     /// One more parameter; parameters come before operations.
     pub fn input(&mut self, name: impl Into<Arc<str>>, ty: Type) -> Result<ValueId, IrError> {
         let name = name.into();
-        let about = |error: IrError| IrError {
-            message: format!("input {name}: {}", error.message),
-            ..error
-        };
+        let about = |error: IrError| error.about(format_args!("input {name}"));
         crate::operations::check_type(&self.context(), &ty).map_err(|error| about(error.into()))?;
         if self.input_names.contains(&name) {
             return Err(about(IrError::malformed(
@@ -223,6 +232,18 @@ impl ProgramBuilder {
         }
         Arc::make_mut(&mut self.materials).insert(symbol, material);
         Ok(())
+    }
+
+    /// Takes back the declarations that no operation so far refers to.
+    pub fn retain_used_materials(&mut self) {
+        let ops = self.body.body().ops().iter();
+        let used: HashSet<&Arc<str>> = ops
+            .filter(|op| op.kind == OpKind::Core(Core::Material))
+            .filter_map(|op| op.attributes.symbol("symbol"))
+            .collect();
+        if used.len() < self.materials.len() {
+            Arc::make_mut(&mut self.materials).retain(|symbol, _| used.contains(symbol));
+        }
     }
 
     /// The materials declared so far.

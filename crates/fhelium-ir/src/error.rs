@@ -118,6 +118,9 @@ pub struct IrError {
     pub location: Option<Location>,
     /// The place in the text, for an error of the reader.
     pub position: Option<Position>,
+    /// Whether the message leads with the operation as a user calls it (`multiply`), so that its
+    /// name in the table (`he.mul`) need not be shown.
+    names_operation: bool,
 }
 
 impl IrError {
@@ -129,6 +132,7 @@ impl IrError {
             operation: None,
             location: None,
             position: None,
+            names_operation: false,
         }
     }
 
@@ -145,6 +149,12 @@ impl IrError {
         self
     }
 
+    /// The same error, about an input or a material.
+    pub(crate) fn about(mut self, subject: impl fmt::Display) -> Self {
+        self.message = format!("{subject}: {}", self.message);
+        self
+    }
+
     /// The same error, at a place in a text.
     #[must_use]
     pub(crate) fn in_text(mut self, position: Position) -> Self {
@@ -155,7 +165,10 @@ impl IrError {
 
 impl From<InferError> for IrError {
     fn from(error: InferError) -> Self {
-        IrError::new(error.kind(), error.to_string())
+        IrError {
+            names_operation: matches!(error, InferError::State(_)),
+            ..IrError::new(error.kind(), error.to_string())
+        }
     }
 }
 
@@ -167,7 +180,9 @@ impl fmt::Display for IrError {
         if let Some(position) = &self.position {
             write!(f, "{position}: ")?;
         }
-        if let Some(operation) = self.operation {
+        if let Some(operation) = self.operation
+            && !self.names_operation
+        {
             write!(f, "{operation}: ")?;
         }
         f.write_str(&self.message)

@@ -14,10 +14,12 @@ mod attribute;
 mod body;
 mod builder;
 mod dtype;
+mod edit;
 mod error;
 pub mod operations;
 mod outputs;
 mod program;
+mod rewrite;
 mod text;
 mod types;
 mod verify;
@@ -26,6 +28,7 @@ pub use attribute::{Attribute, AttributeKind, Attributes, Real};
 pub use body::{Body, Op, Origin, Uses, Value, ValueId};
 pub use builder::{BodyBuilder, ProgramBuilder};
 pub use dtype::DType;
+pub use edit::{Editor, OpId, Place};
 pub use error::{InferError, IrError, Location, Position};
 pub use operations::{
     AxisDependence, Ckks, Core, Dependence, Dialect, Effect, He, InferContext, Level, OpDef,
@@ -33,6 +36,7 @@ pub use operations::{
 };
 pub use outputs::{Literal, OutputTree};
 pub use program::{Input, Material, Materials, Program};
+pub use rewrite::Rewriter;
 pub use text::PrintOptions;
 pub use types::{Basis, Domain, KeyKind, Type};
 

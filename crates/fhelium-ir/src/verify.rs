@@ -2,7 +2,7 @@
 //!
 //! Of every Program it holds that
 //!
-//! 1. inputs have distinct names and types that values can have: levels within the chain, scales
+//! 1. the chain's numbers make sense; inputs have distinct names and types that values can have: levels within the chain, scales
 //!    that fit, 2 or 3 parts, shapes that memory can number;
 //! 2. materials are tensors, plaintexts, ciphertexts or keys, of such types;
 //! 3. a value is defined once, by an argument or an operation, before every use; values are
@@ -17,7 +17,12 @@
 
 use crate::builder::check_tree;
 use crate::{Body, InferContext, IrError, Level, Material, Op, Origin, Program, Type, ValueId};
+use fhelium_state::Scale;
 use std::collections::HashSet;
+
+const MAX_LOG_N: u32 = 20;
+const MAX_PRIMES: usize = 512;
+const MAX_SCALE_BITS: f64 = 120.0;
 
 /// Checks a Program from nothing.
 pub(crate) fn verify(program: &Program) -> Result<(), IrError> {
@@ -25,6 +30,14 @@ pub(crate) fn verify(program: &Program) -> Result<(), IrError> {
         chain: program.chain.as_deref(),
         materials: Some(&program.materials),
     };
+    if let Some(chain) = context.chain {
+        check_chain(
+            chain.log_n(),
+            chain.moduli(),
+            chain.special_moduli(),
+            chain.scale(),
+        )?;
+    }
     for (symbol, material) in program.materials.iter() {
         check_material(&context, symbol, material)?;
     }
@@ -38,10 +51,7 @@ pub(crate) fn verify(program: &Program) -> Result<(), IrError> {
     }
     let mut names = HashSet::new();
     for (argument, input) in body.arguments().zip(program.inputs.iter()) {
-        let about = |error: IrError| IrError {
-            message: format!("input {}: {}", input.name, error.message),
-            ..error
-        };
+        let about = |error: IrError| error.about(format_args!("input {}", input.name));
         if !names.insert(&input.name) {
             return Err(about(IrError::malformed(
                 "the name is taken by another input",
@@ -69,8 +79,8 @@ pub(crate) fn verify_structure(program: &Program) -> Result<(), IrError> {
     let [he, ckks, rns] = first;
     if let (Some(he), Some(lower)) = (he, ckks.or(rns)) {
         return Err(IrError::malformed(format!(
-            "{} stands beside {}: he operations do not mix with lower levels; lower all of them",
-            he.kind, lower.kind
+            "it stands beside {}: he operations do not mix with lower levels; lower all of them",
+            lower.kind
         ))
         .at(he.kind.name(), he.location()));
     }
@@ -105,20 +115,51 @@ pub(crate) fn verify_structure(program: &Program) -> Result<(), IrError> {
     Ok(())
 }
 
+/// What a chain's numbers must be for levels and scales to mean something.
+pub(crate) fn check_chain(
+    log_n: u32,
+    moduli: &[u64],
+    special: &[u64],
+    scale: &Scale,
+) -> Result<(), IrError> {
+    let refuse = |what: String| Err(IrError::malformed(format!("chain: {what}")));
+    if !(1..=MAX_LOG_N).contains(&log_n) {
+        return refuse(format!("log_n is {log_n}, expected 1 to {MAX_LOG_N}"));
+    }
+    if moduli.is_empty() || moduli.len() + special.len() > MAX_PRIMES {
+        return refuse(format!(
+            "{} moduli and {} special primes, expected 1 modulus at least and {MAX_PRIMES} primes \
+             at most",
+            moduli.len(),
+            special.len()
+        ));
+    }
+    let mut seen = HashSet::new();
+    for &prime in moduli.iter().chain(special) {
+        if prime < 3 || prime % 2 == 0 || prime >> 62 != 0 {
+            return refuse(format!("{prime} is no odd prime below 2^62"));
+        }
+        if !seen.insert(prime) {
+            return refuse(format!("the prime {prime} is given twice"));
+        }
+    }
+    let bits = scale.log2();
+    if !(1.0..=MAX_SCALE_BITS).contains(&bits) {
+        return refuse(format!(
+            "the scale is {scale}, expected 2 to 2^{MAX_SCALE_BITS}"
+        ));
+    }
+    Ok(())
+}
+
 /// Invariant 2.
 pub(crate) fn check_material(
     context: &InferContext<'_>,
     symbol: &str,
     material: &Material,
 ) -> Result<(), IrError> {
-    let about = |error: IrError| IrError {
-        message: format!(
-            "material {}: {}",
-            crate::text::Symbol(symbol),
-            error.message
-        ),
-        ..error
-    };
+    let about =
+        |error: IrError| error.about(format_args!("material {}", crate::text::Symbol(symbol)));
     if symbol.is_empty() {
         return Err(about(IrError::malformed("a symbol is not empty")));
     }

@@ -142,7 +142,7 @@ impl Scale {
             let bits = (factor as f64).log2().round() as u32;
             let power = 1u128 << bits;
             let distance = (i128::from(factor) - power as i128) as f64 / power as f64;
-            whole += exponent.saturating_mul(i128::from(bits));
+            whole = whole.saturating_add(exponent.saturating_mul(i128::from(bits)));
             rest += exponent as f64 * distance.ln_1p() / std::f64::consts::LN_2;
         }
         (whole, rest)

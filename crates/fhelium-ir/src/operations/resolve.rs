@@ -81,17 +81,22 @@ fn check_operands(def: &OpDef, operands: &[&Type]) -> Result<(), InferError> {
         .filter(|spec| spec.count == Count::One)
         .count();
     let last = def.operands.last().map_or(Count::One, |spec| spec.count);
-    let (most, expected) = match last {
-        Count::One => (least, format!("{least}")),
-        Count::Optional => (least + 1, format!("{least} or {}", least + 1)),
-        Count::Many => (usize::MAX, format!("{least} or more")),
+    let most = match last {
+        Count::One => least,
+        Count::Optional => least + 1,
+        Count::Many => usize::MAX,
     };
     if !(least..=most).contains(&operands.len()) {
+        let expected = match last {
+            Count::One => format!("{least}"),
+            Count::Optional => format!("{least} or {most}"),
+            Count::Many => format!("{least} or more"),
+        };
         let names: Vec<_> = def.operands.iter().map(|spec| spec.name).collect();
         return Err(InferError::malformed(format!(
-            "{} operands were given, expected {expected} ({})",
-            operands.len(),
-            names.join(", ")
+            "expected {expected} operands ({}), found {}",
+            names.join(", "),
+            operands.len()
         )));
     }
     for (index, operand) in operands.iter().enumerate() {

@@ -40,9 +40,9 @@ dialect! {
     Intt "intt" "NTT values to coefficients."
         => OpDef::new(&[X], &[], RESIDUES, intt, "rns.intt %r").depending(Dependence::POSITIONS);
     Add "add" "Sum, part by part."
-        => OpDef::new(BINARY, &[], RESIDUES, linear, "rns.add %r, %s");
+        => OpDef::new(BINARY, &[], RESIDUES, linear, "rns.add %r, %r");
     Sub "sub" "Difference, part by part."
-        => OpDef::new(BINARY, &[], RESIDUES, linear, "rns.sub %r, %s");
+        => OpDef::new(BINARY, &[], RESIDUES, linear, "rns.sub %s, %s");
     Neg "neg" "Negative."
         => OpDef::new(&[X], &[], RESIDUES, unchanged, "rns.neg %r");
     Mul "mul" "Product of NTT values, part by part; residues of one part serve every part of the other."
@@ -66,7 +66,7 @@ dialect! {
             ],
             "residues by the digit's primes",
             decompose,
-            "rns.decompose %poly {digit = 1, size = 2}",
+            "rns.decompose %c {digit = 1, size = 2}",
         )
         .depending(Dependence::new(AxisDependence::Element, AxisDependence::Reindexed, AxisDependence::Element));
     ExtendBasis "extend_basis" "A digit lifted to all primes of its level and the special primes."
