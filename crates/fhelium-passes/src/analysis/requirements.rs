@@ -1,11 +1,10 @@
 //! Keys, depth and levels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
-use fhelium_ir::{
-    Body, Ckks, Core, He, KeyKind, Location, Op, OpKind, Origin, Program, Type, ValueId,
-};
+use fhelium_ir::{Body, Ckks, Core, He, KeyKind, Location, Op, OpKind, Program, Type, ValueId};
 
 /// What a Program needs before it can run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,11 +62,49 @@ impl Requirements {
     }
 }
 
+impl fmt::Display for KeyRequirement {
+    /// Writes `rotation 5: 2 operations (f.py:1 in f, f.py:4 in f)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(symbol) = &self.symbol {
+            write!(f, " as @{symbol}")?;
+        }
+        let plural = if self.operations == 1 { "" } else { "s" };
+        write!(f, ": {} operation{plural}", self.operations)?;
+        for (place, location) in self.locations.iter().enumerate() {
+            let before = if place == 0 { " (" } else { ", " };
+            write!(f, "{before}{location}")?;
+        }
+        if !self.locations.is_empty() {
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirements {
+    /// Writes a line for each key, then depth and levels.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for key in &self.keys {
+            writeln!(f, "{key}")?;
+        }
+        write!(
+            f,
+            "multiplicative depth {}, levels {}",
+            self.multiplicative_depth, self.levels
+        )?;
+        match self.lowest_level {
+            Some(level) => write!(f, ", lowest level {level}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Finds what a Program needs, at any of its levels, in linear time.
 pub fn requirements(program: &Program) -> Requirements {
     let body = program.body();
     let mut keys: BTreeMap<(KeyKind, Option<Arc<str>>), KeyRequirement> = BTreeMap::new();
-    let mut ask = |kind: KeyKind, symbol: Option<Arc<str>>, op: &Op| {
+    let mut ask = |kind: KeyKind, symbol: Option<Arc<str>>, location: Option<&Location>| {
         let kind = canonical(kind, program);
         let key = keys
             .entry((kind, symbol.clone()))
@@ -78,7 +115,7 @@ pub fn requirements(program: &Program) -> Requirements {
                 locations: Vec::new(),
             });
         key.operations += 1;
-        if let Some(location) = op.location()
+        if let Some(location) = location
             && key.locations.last() != Some(location)
         {
             key.locations.push(location.clone());
@@ -87,18 +124,23 @@ pub fn requirements(program: &Program) -> Requirements {
     for op in body.ops() {
         for &operand in op.operands() {
             if let Type::Key(kind) = body.type_of(operand)
-                && let Some(symbol) = key_symbol(body, operand)
+                && let Some((symbol, reference)) = key_material(body, operand)
             {
-                ask(*kind, Some(symbol), op);
+                // Hoisted rotations came from several lines; the references know which.
+                let asking = match op.kind() {
+                    OpKind::Ckks(Ckks::RotateHoisted) => reference.location().or(op.location()),
+                    _ => op.location(),
+                };
+                ask(*kind, Some(symbol), asking);
             }
         }
         if let Some(kind) = key_to_look_up(op) {
-            ask(kind, None, op);
+            ask(kind, None, op.location());
         }
     }
     let mut keys: Vec<KeyRequirement> = keys.into_values().collect();
     for key in &mut keys {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         key.locations
             .retain(|location| seen.insert(location.clone()));
     }
@@ -133,20 +175,21 @@ pub fn requirements(program: &Program) -> Requirements {
     }
 }
 
-/// The symbol of the material that a key operand refers to; `None` for an input.
-fn key_symbol(body: &Body, key: ValueId) -> Option<Arc<str>> {
-    let Origin::Result { op, .. } = body.values()[key.index()].origin else {
-        return None;
-    };
-    let op = &body.ops()[op];
-    match op.kind() {
-        OpKind::Core(Core::Material) => op.attributes().symbol("symbol").cloned(),
+/// The symbol of the material that a key operand refers to, and the reference; `None` for an
+/// input.
+fn key_material(body: &Body, key: ValueId) -> Option<(Arc<str>, &Op)> {
+    let reference = body.definition(key)?;
+    match reference.kind() {
+        OpKind::Core(Core::Material) => {
+            let symbol = reference.attributes().symbol("symbol")?;
+            Some((symbol.clone(), reference))
+        }
         _ => None,
     }
 }
 
 /// The key that an operation of the `he` level uses without naming it.
-pub(crate) fn key_to_look_up(op: &Op) -> Option<KeyKind> {
+fn key_to_look_up(op: &Op) -> Option<KeyKind> {
     let OpKind::He(he) = op.kind() else {
         return None;
     };
@@ -165,7 +208,7 @@ pub(crate) fn key_to_look_up(op: &Op) -> Option<KeyKind> {
 }
 
 /// A key's kind with its step from 0 to slots - 1, where the slots are known.
-pub(crate) fn canonical(kind: KeyKind, program: &Program) -> KeyKind {
+fn canonical(kind: KeyKind, program: &Program) -> KeyKind {
     match (kind, program.chain()) {
         (KeyKind::Rotation { step }, Some(chain)) => KeyKind::Rotation {
             step: step.rem_euclid(chain.slots() as i64),

@@ -33,14 +33,20 @@ impl Default for RotationHoisting {
 struct Group {
     source: ValueId,
     anchor: usize,
-    /// Distinct steps with their keys, and the places of the rotations by each.
-    members: Vec<(i64, ValueId, Vec<usize>)>,
+    members: Vec<Member>,
+}
+
+/// Equal rotations: one result of the group.
+struct Member {
+    step: i64,
+    key: ValueId,
+    places: Vec<usize>,
 }
 
 impl Group {
     /// How many rotations it joins.
     fn rotations(&self) -> usize {
-        self.members.iter().map(|(_, _, places)| places.len()).sum()
+        self.members.iter().map(|member| member.places.len()).sum()
     }
 }
 
@@ -90,34 +96,41 @@ impl RotationHoisting {
     /// Groups of two steps or more, in the order of their anchors.
     fn groups(&self, body: &Body) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
+        // The group of each source that still takes rotations, and where each rotation is.
         let mut open: HashMap<ValueId, usize> = HashMap::new();
+        let mut known: HashMap<(ValueId, ValueId, i64), (usize, usize)> = HashMap::new();
         for (place, op) in body.ops().iter().enumerate() {
-            let (true, &[source, key]) = (is_rotation(op), op.operands()) else {
+            let (true, &[source, key], Some(step)) =
+                (is_rotation(op), op.operands(), op.attributes().int("step"))
+            else {
                 continue;
             };
-            let Some(step) = op.attributes().int("step") else {
+            if let Some(&(group, member)) = known.get(&(source, key, step)) {
+                groups[group].members[member].places.push(place);
                 continue;
-            };
-            if let Some(&group) = open.get(&source) {
-                let group = &mut groups[group];
-                let same =
-                    |member: &&mut (i64, ValueId, Vec<usize>)| (member.0, member.1) == (step, key);
-                if let Some(member) = group.members.iter_mut().find(same) {
-                    member.2.push(place);
-                    continue;
-                }
-                if group.members.len() < self.max_group_size
-                    && is_available(body, key, group.anchor)
-                {
-                    group.members.push((step, key, vec![place]));
-                    continue;
-                }
             }
-            open.insert(source, groups.len());
-            groups.push(Group {
-                source,
-                anchor: place,
-                members: vec![(step, key, vec![place])],
+            let group = match open.get(&source) {
+                Some(&group)
+                    if groups[group].members.len() < self.max_group_size
+                        && is_available(body, key, groups[group].anchor) =>
+                {
+                    group
+                }
+                _ => {
+                    open.insert(source, groups.len());
+                    groups.push(Group {
+                        source,
+                        anchor: place,
+                        members: Vec::new(),
+                    });
+                    groups.len() - 1
+                }
+            };
+            known.insert((source, key, step), (group, groups[group].members.len()));
+            groups[group].members.push(Member {
+                step,
+                key,
+                places: vec![place],
             });
         }
         groups.retain(|group| group.members.len() > 1);
@@ -146,7 +159,7 @@ fn rewrite(program: &Program, groups: &[Group]) -> Result<Program, IrError> {
     let mut is_placed = vec![false; body.ops().len()];
     for group in groups {
         by_anchor.insert(group.anchor, group);
-        let places = group.members.iter().flat_map(|(_, _, places)| places);
+        let places = group.members.iter().flat_map(|member| &member.places);
         places.for_each(|&place| is_placed[place] = true);
     }
     let mut rewriter = Rewriter::new(program)?;
@@ -169,7 +182,7 @@ fn hoist(
 ) -> Result<(), IrError> {
     let body = rewriter.source().body();
     let mut operands = vec![rewriter.map(group.source)?];
-    for &(_, key, _) in &group.members {
+    for &Member { key, .. } in &group.members {
         if let Origin::Result { op, .. } = body.values()[key.index()].origin
             && op > group.anchor
             && !is_placed[op]
@@ -179,15 +192,15 @@ fn hoist(
         }
         operands.push(rewriter.map(key)?);
     }
-    let steps: Vec<i64> = group.members.iter().map(|&(step, _, _)| step).collect();
+    let steps: Vec<i64> = group.members.iter().map(|member| member.step).collect();
     let attributes = Attributes::new().with("steps", steps);
     let location = body.ops()[group.anchor].location().cloned();
     let results = rewriter
         .builder()
         .op(Ckks::RotateHoisted, &operands, &attributes, location)?
         .to_vec();
-    for ((_, _, places), result) in group.members.iter().zip(results) {
-        for &place in places {
+    for (member, result) in group.members.iter().zip(results) {
+        for &place in &member.places {
             rewriter.replace(&body.ops()[place], &[result])?;
         }
     }
