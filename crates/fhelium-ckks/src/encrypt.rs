@@ -1,0 +1,266 @@
+//! Encryption and decryption.
+
+use crate::context::Context;
+use crate::encoding::ExactScale;
+use crate::error::{CkksError, Result};
+use crate::keys::{PublicKey, SecretId, SecretKey};
+use crate::parameters::ParametersId;
+use crate::random::{Draw, Randomness};
+use crate::sampler::{Purpose, gaussian, lift, standard_normals, ternary, uniform_from_seed};
+use crate::values::{Ciphertext, Plaintext, batch_size, zeroed};
+use fhelium_state::{CipherState, PlainState};
+use zeroize::Zeroizing;
+
+/// What encrypts: a public key, or the secret itself, which gives less noise.
+#[derive(Clone, Copy, Debug)]
+pub enum EncryptionKey<'a> {
+    /// A public key.
+    Public(&'a PublicKey),
+    /// A secret key.
+    Secret(&'a SecretKey),
+}
+
+impl<'a> From<&'a PublicKey> for EncryptionKey<'a> {
+    fn from(key: &'a PublicKey) -> Self {
+        EncryptionKey::Public(key)
+    }
+}
+
+impl<'a> From<&'a SecretKey> for EncryptionKey<'a> {
+    fn from(key: &'a SecretKey) -> Self {
+        EncryptionKey::Secret(key)
+    }
+}
+
+impl EncryptionKey<'_> {
+    fn ids(self) -> (ParametersId, SecretId) {
+        match self {
+            EncryptionKey::Public(key) => (key.parameters, key.secret),
+            EncryptionKey::Secret(key) => (key.parameters, key.id),
+        }
+    }
+}
+
+/// Gaussian noise added at decryption.
+///
+/// Decrypted CKKS values carry the ciphertext's noise, from which someone who also sees the
+/// ciphertext can learn the secret (B. Li, D. Micciancio, "On the Security of Homomorphic Encryption
+/// on Approximate Numbers", EUROCRYPT 2021). Whoever shares decrypted values should drown that noise
+/// in a larger one: B. Li, D. Micciancio, M. Schultz, J. Sorrell, "Securing Approximate Homomorphic
+/// Encryption Using Differential Privacy", CRYPTO 2022, asks for a standard deviation of sqrt(12 t)
+/// 2^(k/2) times the ciphertext's noise for t decryptions at k bits of statistical security.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoiseFlooding {
+    /// The binary logarithm of the standard deviation of the noise in each coefficient, before the
+    /// division by the scale.
+    pub log2_standard_deviation: f64,
+}
+
+impl Context {
+    /// Encrypts each item of a plaintext's batch under its own masks.
+    ///
+    /// Under a public key (b, a), with a ternary u and Gaussian errors: (b u + e_0 + m, a u + e_1).
+    /// Under a secret: (-a s + e + m, a) with a fresh uniform a.
+    ///
+    /// # Errors
+    /// [`CkksError::ParametersMismatch`] for a plaintext or key of other parameters,
+    /// [`CkksError::Randomness`].
+    pub fn encrypt<'a>(
+        &self,
+        plaintext: &Plaintext,
+        key: impl Into<EncryptionKey<'a>>,
+        randomness: &Randomness,
+    ) -> Result<Ciphertext> {
+        let key = key.into();
+        let parameters = self.parameters();
+        let (key_parameters, secret) = key.ids();
+        parameters.check_id("encrypt", "plaintext", plaintext.parameters)?;
+        parameters.check_id("encrypt", "key", key_parameters)?;
+        let (level, batch) = (plaintext.state.level, batch_size(&plaintext.batch_shape));
+        let words = (level + 1) * self.n();
+        let mut data = zeroed("encrypt", batch * 2 * words)?;
+        let draw = randomness.draw()?;
+        let items = plaintext
+            .data
+            .chunks_exact(words)
+            .zip(data.chunks_exact_mut(2 * words));
+        for (item, (message, parts)) in items.enumerate() {
+            let item = ItemDraw { draw: &draw, item };
+            match key {
+                EncryptionKey::Public(key) => self.encrypt_public(message, parts, key, item),
+                EncryptionKey::Secret(key) => self.encrypt_secret(message, parts, key, item),
+            }
+        }
+        Ok(Ciphertext {
+            parameters: parameters.id(),
+            secret,
+            state: CipherState::new(level, plaintext.state.scale.clone()),
+            batch_shape: plaintext.batch_shape.clone(),
+            data,
+        })
+    }
+
+    fn encrypt_public(&self, message: &[u64], parts: &mut [u64], key: &PublicKey, item: ItemDraw) {
+        let n = self.n();
+        let mut small = [(); 3].map(|()| Zeroizing::new(vec![0i8; n]));
+        self.each(small.iter_mut().enumerate().collect(), |(index, small)| {
+            let mut stream = item.stream(index as u64);
+            match index {
+                0 => ternary(&mut stream, small),
+                _ => gaussian(&mut stream, small),
+            }
+        });
+        let [mask, first, second] = &small;
+        let uniform = key.uniform(self);
+        let (c0, c1) = parts.split_at_mut(message.len());
+        let limbs = c0
+            .chunks_exact_mut(n)
+            .zip(c1.chunks_exact_mut(n))
+            .enumerate();
+        self.each(limbs.collect(), |(index, (c0, c1))| {
+            let ring = &self.limbs()[index];
+            let at = index * n..(index + 1) * n;
+            let mut u = Zeroizing::new(vec![0; n]);
+            lift(mask, ring.modulus(), &mut u);
+            ring.forward(&mut u);
+            for (out, error, half) in [(&mut *c0, first, &key.b[..]), (&mut *c1, second, uniform)] {
+                lift(error, ring.modulus(), out);
+                ring.forward(out);
+                ring.mul_add_assign(out, &u, &half[at.clone()]);
+            }
+            ring.add_assign(c0, &message[at]);
+        });
+    }
+
+    fn encrypt_secret(&self, message: &[u64], parts: &mut [u64], key: &SecretKey, item: ItemDraw) {
+        let n = self.n();
+        let mut error = Zeroizing::new(vec![0i8; n]);
+        gaussian(&mut item.stream(0), &mut error);
+        let seed: [u8; 32] = item.stream(1).bytes();
+        let (c0, c1) = parts.split_at_mut(message.len());
+        let limbs = c0
+            .chunks_exact_mut(n)
+            .zip(c1.chunks_exact_mut(n))
+            .enumerate();
+        self.each(limbs.collect(), |(index, (c0, c1))| {
+            let ring = &self.limbs()[index];
+            let at = index * n..(index + 1) * n;
+            lift(&error, ring.modulus(), c0);
+            ring.forward(c0);
+            ring.add_assign(c0, &message[at.clone()]);
+            uniform_from_seed(&seed, Purpose::Ciphertext, 0, index, ring.modulus(), c1);
+            let mut product = vec![0; n];
+            ring.mul(&mut product, c1, &key.residues[at]);
+            ring.sub_assign(c0, &product);
+        });
+    }
+
+    /// Decrypts a ciphertext of two or three parts: c_0 + c_1 s + c_2 s^2.
+    ///
+    /// # Errors
+    /// [`CkksError::ParametersMismatch`] and [`CkksError::SecretMismatch`] for a ciphertext of other
+    /// parameters or of another secret.
+    pub fn decrypt(&self, ciphertext: &Ciphertext, secret: &SecretKey) -> Result<Plaintext> {
+        let parameters = self.parameters();
+        parameters.check_id("decrypt", "ciphertext", ciphertext.parameters)?;
+        parameters.check_id("decrypt", "secret key", secret.parameters)?;
+        if secret.id != ciphertext.secret {
+            return Err(CkksError::SecretMismatch {
+                operation: "decrypt",
+                what: "secret key",
+                found: secret.id,
+                expected: ciphertext.secret,
+            });
+        }
+        let n = self.n();
+        let state = &ciphertext.state;
+        let (limbs, parts) = (state.level + 1, state.parts);
+        let batch = batch_size(&ciphertext.batch_shape);
+        let mut data = zeroed("decrypt", batch * limbs * n)?;
+        self.each_limb(&mut data, |index, out| {
+            let (item, limb) = (index / limbs, index % limbs);
+            let ring = &self.limbs()[limb];
+            let part =
+                |part: usize| &ciphertext.data[((item * parts + part) * limbs + limb) * n..][..n];
+            let s = &secret.residues[limb * n..][..n];
+            // Horner: (c_2 s + c_1) s + c_0.
+            out.copy_from_slice(part(parts - 1));
+            for index in (0..parts - 1).rev() {
+                ring.mul_assign(out, s);
+                ring.add_assign(out, part(index));
+            }
+        });
+        Ok(Plaintext {
+            parameters: parameters.id(),
+            state: PlainState {
+                level: state.level,
+                scale: state.scale.clone(),
+            },
+            batch_shape: ciphertext.batch_shape.clone(),
+            data,
+        })
+    }
+
+    /// Adds noise to each coefficient of a decrypted plaintext; see [`NoiseFlooding`].
+    ///
+    /// # Errors
+    /// [`CkksError::Parameter`] for a standard deviation that is not finite, below one, or too large
+    /// for the modulus at the plaintext's level; [`CkksError::ParametersMismatch`],
+    /// [`CkksError::Randomness`].
+    pub fn flood(
+        &self,
+        mut plaintext: Plaintext,
+        flooding: NoiseFlooding,
+        randomness: &Randomness,
+    ) -> Result<Plaintext> {
+        self.parameters()
+            .check_id("decrypt", "plaintext", plaintext.parameters)?;
+        let bits = flooding.log2_standard_deviation;
+        // Ten standard deviations stay within the centred range.
+        let most = self.parameters().chain().log_q(plaintext.state.level) - 1.0 - 10f64.log2();
+        if !(0.0..=most).contains(&bits) {
+            return Err(CkksError::Parameter {
+                argument: "noise_flooding",
+                found: bits.to_string(),
+                expected: format!(
+                    "0..={most:.1}, the binary logarithm of a standard deviation that the modulus at \
+                     level {} holds",
+                    plaintext.state.level
+                ),
+            });
+        }
+        let n = self.n();
+        let limbs = plaintext.state.level + 1;
+        let scale = ExactScale::from_log2(bits);
+        let draw = randomness.draw()?;
+        let mut normals = Zeroizing::new(vec![0.0; batch_size(&plaintext.batch_shape) * n]);
+        let items = normals.chunks_exact_mut(n).enumerate().collect();
+        self.each(items, |(item, normals): (usize, &mut [f64])| {
+            standard_normals(&mut draw.stream(item as u64), normals);
+            scale.apply(normals);
+        });
+        self.each_limb(&mut plaintext.data, |index, out| {
+            let ring = &self.limbs()[index % limbs];
+            let mut noise = Zeroizing::new(vec![0; n]);
+            let item = &normals[index / limbs * n..][..n];
+            scale.round(item).residues(ring.modulus(), &mut noise);
+            ring.forward(&mut noise);
+            ring.add_assign(out, &noise);
+        });
+        Ok(plaintext)
+    }
+}
+
+/// The streams of one item of a batch.
+#[derive(Clone, Copy)]
+struct ItemDraw<'a> {
+    draw: &'a Draw,
+    item: usize,
+}
+
+impl ItemDraw<'_> {
+    fn stream(&self, number: u64) -> crate::random::Stream {
+        // Three streams at most for an item.
+        self.draw.stream((self.item as u64) << 2 | number)
+    }
+}

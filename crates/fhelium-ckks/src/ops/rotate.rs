@@ -1,0 +1,104 @@
+//! Rotations and conjugation.
+
+use super::key_switch::Digits;
+use crate::arith::order;
+use crate::context::Context;
+use crate::error::Result;
+use crate::keys::{KeyKind, KeySwitchKey};
+use crate::values::Ciphertext;
+
+impl Context {
+    /// Slot i receives slot i + `step`, modulo the slots; the identity, which needs no key, is
+    /// [`Ciphertext::clone`].
+    ///
+    /// # Errors
+    /// The level and scale rules' for an operand of three parts, and a key of another step, kind,
+    /// secret or parameter set.
+    pub fn rotate(
+        &self,
+        ciphertext: &Ciphertext,
+        step: i64,
+        key: &KeySwitchKey,
+    ) -> Result<Ciphertext> {
+        self.rotate_hoisted(ciphertext, &[(step, key)])
+            .map(|mut rotated| rotated.swap_remove(0))
+    }
+
+    /// Several rotations of one ciphertext, which is decomposed once. The residues are those of
+    /// single rotations.
+    ///
+    /// # Errors
+    /// As [`rotate`](Self::rotate), before anything is computed.
+    pub fn rotate_hoisted(
+        &self,
+        ciphertext: &Ciphertext,
+        steps: &[(i64, &KeySwitchKey)],
+    ) -> Result<Vec<Ciphertext>> {
+        let slots = self.parameters().slots();
+        let kinds: Vec<_> = steps
+            .iter()
+            .map(|&(step, key)| (KeyKind::rotation(step, slots), key))
+            .collect();
+        self.automorphisms("rotate", ciphertext, &kinds)
+    }
+
+    /// The complex conjugate of every slot.
+    ///
+    /// # Errors
+    /// As [`rotate`](Self::rotate).
+    pub fn conjugate(&self, ciphertext: &Ciphertext, key: &KeySwitchKey) -> Result<Ciphertext> {
+        self.automorphisms("conjugate", ciphertext, &[(KeyKind::Conjugation, key)])
+            .map(|mut results| results.swap_remove(0))
+    }
+
+    fn automorphisms(
+        &self,
+        operation: &'static str,
+        ciphertext: &Ciphertext,
+        kinds: &[(KeyKind, &KeySwitchKey)],
+    ) -> Result<Vec<Ciphertext>> {
+        self.check_ciphertext(operation, ciphertext)?;
+        let state = ciphertext.state.automorphism(operation)?;
+        for (kind, key) in kinds {
+            key.check(operation, self, ciphertext.secret, *kind)?;
+        }
+        let words = (state.level + 1) * self.n();
+        let result = |_| Ciphertext {
+            data: vec![0; ciphertext.data.len()],
+            ..ciphertext.without_data()
+        };
+        let mut results: Vec<_> = kinds.iter().map(result).collect();
+        for (item, parts) in ciphertext.data.chunks_exact(2 * words).enumerate() {
+            let digits = self.decompose(state.level, &parts[words..]);
+            for ((kind, key), result) in kinds.iter().zip(&mut results) {
+                let out = &mut result.data[item * 2 * words..][..2 * words];
+                self.automorphism(*kind, key, &digits, parts, out);
+            }
+        }
+        Ok(results)
+    }
+
+    /// sigma(c_0 + b, a) of one item, where (b, a) is the key's switch of c_1 from s to sigma^-1(s).
+    fn automorphism(
+        &self,
+        kind: KeyKind,
+        key: &KeySwitchKey,
+        digits: &Digits<'_>,
+        parts: &[u64],
+        out: &mut [u64],
+    ) {
+        let n = self.n();
+        let words = parts.len() / 2;
+        let mut switched = self.scratch().take(parts.len());
+        self.switch(digits, &parts[words..], key, &mut switched);
+        let (b, _) = switched.split_at_mut(words);
+        self.each_limb(b, |index, limb| {
+            self.limbs()[index].add_assign(limb, &parts[index * n..][..n]);
+        });
+        let permutation = self.permutation(kind.galois(n));
+        let switched = &*switched;
+        self.each_limb(out, |index, out| {
+            order::permute(out, &switched[index * n..][..n], &permutation);
+        });
+    }
+}
