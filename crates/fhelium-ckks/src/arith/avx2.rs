@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::base_conversion::implement_convert;
 use super::error::ArithError;
 use super::fp64::{Fp64Field, Fp64Transform, Lanes};
 use super::kernels::implement_kernels;
@@ -204,4 +205,9 @@ impl Avx2Kernels {
 implement_kernels!(
     #[target_feature(enable = "avx2,fma")]
     Avx2Kernels, Fp64Field<Avx2>, Fp64Transform<Avx2, 4>, 4
+);
+
+implement_convert!(
+    #[target_feature(enable = "avx2,fma")]
+    Fp64Field<Avx2>, 4
 );

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::base_conversion::implement_convert;
 use super::error::ArithError;
 use super::fp64::{Fp64Field, Fp64Transform, Lanes};
 use super::kernels::implement_kernels;
@@ -208,4 +209,9 @@ impl Avx512Kernels {
 implement_kernels!(
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
     Avx512Kernels, Fp64Field<Avx512>, Fp64Transform<Avx512, 8>, 8
+);
+
+implement_convert!(
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+    Fp64Field<Avx512>, 8
 );

@@ -12,8 +12,12 @@ pub(super) trait Field<const W: usize>: Copy {
     type Vector: Copy;
     /// A fixed factor with what the core precomputes for it.
     type Constant: Copy;
+    /// An operand of a sum of products.
+    type Term: Copy;
     /// An unreduced sum of products.
     type Sum: Copy;
+    /// `W` double-precision numbers.
+    type Real: Copy;
 
     /// How many products a sum takes before [`fold`](Self::fold) must run.
     const SUM_TERMS: usize;
@@ -29,18 +33,68 @@ pub(super) trait Field<const W: usize>: Copy {
     fn mul(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     fn mul_constant(self, a: Self::Vector, w: Self::Constant) -> Self::Vector;
 
+    /// A residue, of this prime or another one below the core's bound, as a term.
+    fn term(self, a: Self::Vector) -> Self::Term;
     /// A sum that starts with one residue.
     fn sum(self, first: Self::Vector) -> Self::Sum;
     /// The sum plus a b.
-    fn accumulate(self, sum: Self::Sum, a: Self::Vector, b: Self::Vector) -> Self::Sum;
+    fn accumulate(self, sum: Self::Sum, a: Self::Term, b: Self::Term) -> Self::Sum;
     /// The same residue as a sum that takes [`SUM_TERMS`](Self::SUM_TERMS) more products.
     fn fold(self, sum: Self::Sum) -> Self::Sum;
     /// The sum's residue.
     fn finish(self, sum: Self::Sum) -> Self::Vector;
+
+    /// A residue in the representation of a term in memory.
+    fn term_bits(self, w: u64) -> u64;
+    /// The term with this representation, `W` times.
+    fn splat_term(self, bits: u64) -> Self::Term;
+    fn load_term(self, bits: &[u64; W]) -> Self::Term;
+    fn store_term(self, a: Self::Term, bits: &mut [u64; W]);
+
+    fn zero_real(self) -> Self::Real;
+    /// sum + round(a) factor, in double precision with each step rounded to nearest.
+    fn add_quotient(self, sum: Self::Real, a: Self::Term, factor: f64) -> Self::Real;
+    /// The nearest integers of numbers in [0, 2^51).
+    fn round_to_term(self, a: Self::Real) -> Self::Term;
 
     /// What [`center`](Self::center) needs to know of the other prime.
     type Other: Copy;
     fn other(self, q: Modulus) -> Self::Other;
     /// Residues a modulo q, taken in (-q/2, q/2), modulo this field's prime.
     fn center(self, a: Self::Vector, q: Self::Other) -> Self::Vector;
+}
+
+/// Adding this to a double of magnitude up to 2^51 leaves its nearest integer in the lowest bits;
+/// subtracting it again gives that integer: 2^52 + 2^51.
+pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
+
+/// Loads vector number `vector` of a slice; the last one is filled up with zeros.
+#[inline(always)]
+pub(super) fn load<F: Field<W>, const W: usize>(f: F, slice: &[u64], vector: usize) -> F::Vector {
+    match slice.as_chunks::<W>() {
+        (whole, _) if vector < whole.len() => f.load(&whole[vector]),
+        (_, rest) => {
+            let mut padded = [0; W];
+            padded[..rest.len()].copy_from_slice(rest);
+            f.load(&padded)
+        }
+    }
+}
+
+/// Stores vector number `vector` of a slice; of the last one as many residues as the slice has.
+#[inline(always)]
+pub(super) fn store<F: Field<W>, const W: usize>(
+    f: F,
+    value: F::Vector,
+    slice: &mut [u64],
+    vector: usize,
+) {
+    match slice.as_chunks_mut::<W>() {
+        (whole, _) if vector < whole.len() => f.store(value, &mut whole[vector]),
+        (_, rest) => {
+            let mut padded = [0; W];
+            f.store(value, &mut padded);
+            rest.copy_from_slice(&padded[..rest.len()]);
+        }
+    }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 #[cfg(target_arch = "x86_64")]
-use super::avx2::{Avx2, Avx2Kernels};
+use super::avx2::Avx2Kernels;
 #[cfg(target_arch = "x86_64")]
-use super::avx512::{Avx512, Avx512Kernels};
+use super::avx512::Avx512Kernels;
+use super::dispatch::Core;
 use super::error::ArithError;
 #[cfg(target_arch = "x86_64")]
 use super::fp64;
@@ -51,8 +52,17 @@ impl Limb {
             return Err(ArithError::RingDegree { n, min, max });
         }
         let modulus = Modulus::new(p)?;
-        let tier = tier.require()?;
-        let kernels = choose_kernels(n, modulus, tier)?;
+        let kernels: Arc<dyn Kernels> = match Core::new(tier, p)? {
+            #[cfg(target_arch = "x86_64")]
+            Core::Avx2(proof) if n >= fp64::MIN_DEGREE => {
+                Arc::new(Avx2Kernels::new(proof, n, modulus)?)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Core::Avx512(proof) if n >= fp64::MIN_DEGREE => {
+                Arc::new(Avx512Kernels::new(proof, n, modulus)?)
+            }
+            _ => Arc::new(ScalarKernels::new(n, modulus)?),
+        };
         Ok(Self {
             modulus,
             n,
@@ -252,23 +262,6 @@ impl Limb {
     pub fn automorphism_permutation(&self, g: u64) -> Result<Vec<u32>, ArithError> {
         order::automorphism_permutation(g, self.n)
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn choose_kernels(n: usize, modulus: Modulus, tier: Tier) -> Result<Arc<dyn Kernels>, ArithError> {
-    let fast = modulus.value() <= fp64::MAX_PRIME && n >= fp64::MIN_DEGREE;
-    match (tier, Avx2::new(), Avx512::new()) {
-        (Tier::Avx512, _, Some(proof)) if fast => {
-            Ok(Arc::new(Avx512Kernels::new(proof, n, modulus)?))
-        }
-        (Tier::Avx2, Some(proof), _) if fast => Ok(Arc::new(Avx2Kernels::new(proof, n, modulus)?)),
-        _ => Ok(Arc::new(ScalarKernels::new(n, modulus)?)),
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn choose_kernels(n: usize, modulus: Modulus, _: Tier) -> Result<Arc<dyn Kernels>, ArithError> {
-    Ok(Arc::new(ScalarKernels::new(n, modulus)?))
 }
 
 #[track_caller]

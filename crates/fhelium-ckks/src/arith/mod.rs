@@ -12,6 +12,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub mod base_conversion;
+mod dispatch;
 mod error;
 mod field;
 #[cfg(target_arch = "x86_64")]

@@ -2,39 +2,8 @@
 //!
 //! Lengths are the caller's promise: [`Limb`](super::limb::Limb) checks them.
 
-use super::field::Field;
+use super::field::{Field, load, store};
 use super::modulus::Modulus;
-
-/// Loads `W` residues, or the last few with zeros behind them.
-#[inline(always)]
-fn load<F: Field<W>, const W: usize>(field: F, slice: &[u64], vector: usize) -> F::Vector {
-    match slice.as_chunks::<W>() {
-        (whole, _) if vector < whole.len() => field.load(&whole[vector]),
-        (_, rest) => {
-            let mut padded = [0; W];
-            padded[..rest.len()].copy_from_slice(rest);
-            field.load(&padded)
-        }
-    }
-}
-
-/// Stores `W` residues, or as many as the slice has left.
-#[inline(always)]
-fn store<F: Field<W>, const W: usize>(
-    field: F,
-    value: F::Vector,
-    slice: &mut [u64],
-    vector: usize,
-) {
-    match slice.as_chunks_mut::<W>() {
-        (whole, _) if vector < whole.len() => field.store(value, &mut whole[vector]),
-        (_, rest) => {
-            let mut padded = [0; W];
-            field.store(value, &mut padded);
-            rest.copy_from_slice(&padded[..rest.len()]);
-        }
-    }
-}
 
 /// Evaluates a block of code for each vector of the named slices: the block sees each source's
 /// vector under the source's name, its values are stored to the outputs. A macro and not a
@@ -168,7 +137,8 @@ pub(super) fn tensor<F: Field<W>, const W: usize>(
     [b0, b1]: [&[u64]; 2],
 ) {
     for_vectors!(f, W, [c0, c1, c2] = [a0, a1, b0, b1] {
-        let cross = f.accumulate(f.accumulate(f.sum(f.splat(0)), a0, b1), a1, b0);
+        let cross = f.accumulate(f.sum(f.splat(0)), f.term(a0), f.term(b1));
+        let cross = f.accumulate(cross, f.term(a1), f.term(b0));
         [f.mul(a0, b0), f.finish(cross), f.mul(a1, b1)]
     });
 }
@@ -223,9 +193,9 @@ pub(super) fn inner_product_pair<F: Field<W>, const W: usize>(
                 }
             }
             for lane in 0..count {
-                let value = load::<F, W>(f, digit, vector + lane);
+                let value = f.term(load(f, digit, vector + lane));
                 for (half, keys) in sums.iter_mut().zip(keys) {
-                    let key = load::<F, W>(f, keys[index], vector + lane);
+                    let key = f.term(load(f, keys[index], vector + lane));
                     half[lane] = f.accumulate(half[lane], value, key);
                 }
             }

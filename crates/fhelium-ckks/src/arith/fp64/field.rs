@@ -1,12 +1,8 @@
 //! `W` residues at a time in double precision.
 
 use super::Lanes;
-use crate::arith::field::Field;
+use crate::arith::field::{Field, ROUND};
 use crate::arith::modulus::Modulus;
-
-/// Adding this to a double of magnitude up to 2^51 leaves its nearest integer in the lowest bits;
-/// subtracting it again gives that integer: 2^52 + 2^51.
-pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
 
 /// Where a sum of products starts: 8 products below 2^99 stay in the same binade, so that every
 /// partial sum has the same unit in the last place, 2^50.
@@ -138,7 +134,9 @@ pub(crate) struct Fp64Sum<V> {
 impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     type Vector = L::Int;
     type Constant = Factor<L::Float>;
+    type Term = L::Float;
     type Sum = Fp64Sum<L::Float>;
+    type Real = L::Float;
     type Other = [L::Float; 2];
 
     const SUM_TERMS: usize = 8;
@@ -188,6 +186,11 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     }
 
     #[inline(always)]
+    fn term(self, a: L::Int) -> L::Float {
+        self.lanes.to_float(a)
+    }
+
+    #[inline(always)]
     fn sum(self, first: L::Int) -> Fp64Sum<L::Float> {
         Fp64Sum {
             high: self.lanes.splat(SUM_BASE),
@@ -198,9 +201,8 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     /// The rounded sum's rest, at most 2^49 in magnitude, is exact: after 8 products and a first
     /// residue the low part is below 2^52 + 2^50.
     #[inline(always)]
-    fn accumulate(self, sum: Fp64Sum<L::Float>, a: L::Int, b: L::Int) -> Fp64Sum<L::Float> {
+    fn accumulate(self, sum: Fp64Sum<L::Float>, a: L::Float, b: L::Float) -> Fp64Sum<L::Float> {
         let l = self.lanes;
-        let (a, b) = (l.to_float(a), l.to_float(b));
         let high = l.mul_add(a, b, sum.high);
         let rest = l.mul_add(a, b, l.sub(sum.high, high));
         Fp64Sum {
@@ -220,6 +222,43 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     #[inline(always)]
     fn finish(self, sum: Fp64Sum<L::Float>) -> L::Int {
         self.canonical(self.reduce_sum(sum))
+    }
+
+    #[inline(always)]
+    fn term_bits(self, w: u64) -> u64 {
+        (w as f64).to_bits()
+    }
+
+    #[inline(always)]
+    fn splat_term(self, bits: u64) -> L::Float {
+        self.lanes.splat(f64::from_bits(bits))
+    }
+
+    #[inline(always)]
+    fn load_term(self, bits: &[u64; W]) -> L::Float {
+        self.lanes.from_bits(self.lanes.load(bits))
+    }
+
+    #[inline(always)]
+    fn store_term(self, a: L::Float, bits: &mut [u64; W]) {
+        self.lanes.store_float(a, bits);
+    }
+
+    #[inline(always)]
+    fn zero_real(self) -> L::Float {
+        self.lanes.splat(0.0)
+    }
+
+    #[inline(always)]
+    fn add_quotient(self, sum: L::Float, a: L::Float, factor: f64) -> L::Float {
+        self.lanes
+            .add(sum, self.lanes.mul(a, self.lanes.splat(factor)))
+    }
+
+    #[inline(always)]
+    fn round_to_term(self, a: L::Float) -> L::Float {
+        let round = self.lanes.splat(ROUND);
+        self.lanes.sub(self.lanes.add(a, round), round)
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! One residue at a time: Barrett products, Shoup constants, 128-bit sums.
 
-use crate::arith::field::Field;
+use crate::arith::field::{Field, ROUND};
 use crate::arith::modulus::Modulus;
 
 /// The scalar core's view of one prime.
@@ -12,7 +12,9 @@ pub(crate) struct ScalarField {
 impl Field<1> for ScalarField {
     type Vector = u64;
     type Constant = [u64; 2];
+    type Term = u64;
     type Sum = u128;
+    type Real = f64;
     type Other = [u64; 2];
 
     // One residue and 63 products below 2^122 stay below 2^128.
@@ -59,6 +61,11 @@ impl Field<1> for ScalarField {
     }
 
     #[inline(always)]
+    fn term(self, a: u64) -> u64 {
+        a
+    }
+
+    #[inline(always)]
     fn sum(self, first: u64) -> u128 {
         u128::from(first)
     }
@@ -76,6 +83,41 @@ impl Field<1> for ScalarField {
     #[inline(always)]
     fn finish(self, sum: u128) -> u64 {
         self.modulus.reduce_u128(sum)
+    }
+
+    #[inline(always)]
+    fn term_bits(self, w: u64) -> u64 {
+        w
+    }
+
+    #[inline(always)]
+    fn splat_term(self, bits: u64) -> u64 {
+        bits
+    }
+
+    #[inline(always)]
+    fn load_term(self, bits: &[u64; 1]) -> u64 {
+        bits[0]
+    }
+
+    #[inline(always)]
+    fn store_term(self, a: u64, bits: &mut [u64; 1]) {
+        bits[0] = a;
+    }
+
+    #[inline(always)]
+    fn zero_real(self) -> f64 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn add_quotient(self, sum: f64, a: u64, factor: f64) -> f64 {
+        sum + a as f64 * factor
+    }
+
+    #[inline(always)]
+    fn round_to_term(self, a: f64) -> u64 {
+        ((a + ROUND) - ROUND) as u64
     }
 
     #[inline(always)]

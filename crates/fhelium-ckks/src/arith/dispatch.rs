@@ -1,0 +1,40 @@
+//! Which core serves a prime.
+
+#[cfg(target_arch = "x86_64")]
+use super::avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+use super::avx512::Avx512;
+use super::error::ArithError;
+#[cfg(target_arch = "x86_64")]
+use super::fp64;
+use super::tier::Tier;
+
+/// A core, with the proof that the CPU has its instructions.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Core {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+}
+
+impl Core {
+    /// The fastest core that serves primes up to `largest` in this tier.
+    ///
+    /// # Errors
+    /// [`ArithError::UnavailableTier`].
+    pub fn new(tier: Tier, largest: u64) -> Result<Self, ArithError> {
+        let tier = tier.require()?;
+        #[cfg(target_arch = "x86_64")]
+        if largest <= fp64::MAX_PRIME {
+            return Ok(match tier {
+                Tier::Scalar => Core::Scalar,
+                Tier::Avx2 => Avx2::new().map_or(Core::Scalar, Core::Avx2),
+                Tier::Avx512 => Avx512::new().map_or(Core::Scalar, Core::Avx512),
+            });
+        }
+        let _ = (tier, largest);
+        Ok(Core::Scalar)
+    }
+}
