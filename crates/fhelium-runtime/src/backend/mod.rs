@@ -1,0 +1,264 @@
+//! Which implementation runs an operation.
+//!
+//! An [`OperationBackend`] maps operations to [`Implementation`]s. The standard one holds the
+//! host kernels; others may be added. Eager calls and compiled programs select here, by the same
+//! rules, and call the same code.
+
+mod host;
+mod implementation;
+
+pub(crate) use implementation::run_checked;
+pub use implementation::{Implementation, Invocation, Operands, Results};
+
+use crate::RuntimeError;
+use fhelium_ir::{Attributes, OpKind, Type};
+use indexmap::IndexMap;
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A registry of implementations; immutable, cheap to clone.
+///
+/// Of the implementations that support an operation on its operand types, the one of least
+/// [`cost`](Implementation::cost) is taken. One selected by name
+/// ([`with_selection`](OperationBackend::with_selection)) is taken or the operation fails.
+#[derive(Clone)]
+pub struct OperationBackend {
+    registry: Arc<Registry>,
+}
+
+#[derive(Clone, Default)]
+struct Registry {
+    implementations: IndexMap<OpKind, Vec<Arc<dyn Implementation>>>,
+    selected: IndexMap<OpKind, Arc<str>>,
+}
+
+impl OperationBackend {
+    /// The host kernels for every `ckks` and `tensor` operation.
+    pub fn standard() -> Self {
+        static STANDARD: OnceLock<OperationBackend> = OnceLock::new();
+        STANDARD
+            .get_or_init(|| {
+                let mut registry = Registry::default();
+                for implementation in host::implementations() {
+                    registry
+                        .implementations
+                        .entry(implementation.operation())
+                        .or_default()
+                        .push(implementation);
+                }
+                OperationBackend {
+                    registry: Arc::new(registry),
+                }
+            })
+            .clone()
+    }
+
+    /// A backend without implementations.
+    pub fn empty() -> Self {
+        OperationBackend {
+            registry: Arc::default(),
+        }
+    }
+
+    /// This backend and more implementations.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Value`] where an operation has an implementation of that name already, or
+    /// a cost is no positive number.
+    pub fn with_implementations(
+        &self,
+        more: impl IntoIterator<Item = Arc<dyn Implementation>>,
+    ) -> Result<Self, RuntimeError> {
+        let mut registry = Registry::clone(&self.registry);
+        for implementation in more {
+            let (operation, name) = (implementation.operation(), implementation.name());
+            let cost = implementation.cost();
+            if !(cost.is_finite() && cost > 0.0) {
+                return Err(RuntimeError::Value(format!(
+                    "the implementation {name:?} of {operation} gives its cost as {cost}; a cost \
+                     is a positive number, relative to 1 for the standard kernel"
+                )));
+            }
+            let known = registry.implementations.entry(operation).or_default();
+            if known.iter().any(|other| other.name() == name) {
+                return Err(RuntimeError::Value(format!(
+                    "{operation} has an implementation named {name:?} already; give this one \
+                     another name"
+                )));
+            }
+            known.push(implementation);
+        }
+        Ok(OperationBackend {
+            registry: Arc::new(registry),
+        })
+    }
+
+    /// This backend with the implementation of an operation fixed by name.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Link`] where the operation has no implementation of that name.
+    pub fn with_selection(&self, operation: OpKind, name: &str) -> Result<Self, RuntimeError> {
+        let available = self.available(operation);
+        if !available.iter().any(|known| known.name() == name) {
+            return Err(unknown(operation, name, available));
+        }
+        let mut registry = Registry::clone(&self.registry);
+        registry.selected.insert(operation, name.into());
+        Ok(OperationBackend {
+            registry: Arc::new(registry),
+        })
+    }
+
+    /// The operations that have an implementation.
+    pub fn operations(&self) -> impl Iterator<Item = OpKind> {
+        self.registry.implementations.keys().copied()
+    }
+
+    /// The implementations of an operation, in the order in which they were added.
+    pub fn available(&self, operation: OpKind) -> &[Arc<dyn Implementation>] {
+        self.registry
+            .implementations
+            .get(&operation)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The implementation that runs an operation on operands of these types.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Link`] where none supports them, where the selected one does not, or where
+    /// several support them at equal cost.
+    pub fn resolve(
+        &self,
+        operation: OpKind,
+        operands: &[&Type],
+        attributes: &Attributes,
+    ) -> Result<&Arc<dyn Implementation>, RuntimeError> {
+        let available = self.available(operation);
+        if let Some(name) = self.registry.selected.get(&operation) {
+            return self.resolve_named(operation, name, operands, attributes);
+        }
+        let mut best: Vec<&Arc<dyn Implementation>> = Vec::new();
+        for candidate in available {
+            if !candidate.supports(operands, attributes) {
+                continue;
+            }
+            match best
+                .first()
+                .map(|best| candidate.cost().total_cmp(&best.cost()))
+            {
+                None | Some(Ordering::Equal) => best.push(candidate),
+                Some(Ordering::Less) => best = vec![candidate],
+                Some(Ordering::Greater) => {}
+            }
+        }
+        match best[..] {
+            [only] => Ok(only),
+            [] => Err(RuntimeError::Link(format!(
+                "{operation}: no implementation supports {}; registered: {}",
+                Types(operands),
+                Names(available)
+            ))),
+            [first, ..] => Err(RuntimeError::Link(format!(
+                "{operation}: several implementations support {} at cost {}: {}; select one by \
+                 name, or give them different costs",
+                Types(operands),
+                first.cost(),
+                best.iter()
+                    .map(|candidate| candidate.name())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ))),
+        }
+    }
+
+    /// The implementation of this name, to run an operation on operands of these types.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Link`] where there is none of that name, or it does not support them.
+    pub fn resolve_named(
+        &self,
+        operation: OpKind,
+        name: &str,
+        operands: &[&Type],
+        attributes: &Attributes,
+    ) -> Result<&Arc<dyn Implementation>, RuntimeError> {
+        let available = self.available(operation);
+        let chosen = available
+            .iter()
+            .find(|known| known.name() == name)
+            .ok_or_else(|| unknown(operation, name, available))?;
+        if !chosen.supports(operands, attributes) {
+            return Err(RuntimeError::Link(format!(
+                "{operation}: the selected implementation {name:?} does not support {}",
+                Types(operands)
+            )));
+        }
+        Ok(chosen)
+    }
+
+    /// Why an operation cannot run here, for people; empty if it can.
+    pub fn diagnostics(
+        &self,
+        operation: OpKind,
+        operands: &[&Type],
+        attributes: &Attributes,
+    ) -> Vec<String> {
+        match self.resolve(operation, operands, attributes) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![error.to_string()],
+        }
+    }
+}
+
+impl Default for OperationBackend {
+    fn default() -> Self {
+        OperationBackend::standard()
+    }
+}
+
+impl fmt::Debug for OperationBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for (operation, implementations) in &self.registry.implementations {
+            let names: Vec<&str> = implementations.iter().map(|known| known.name()).collect();
+            map.entry(operation, &names);
+        }
+        map.finish()
+    }
+}
+
+fn unknown(operation: OpKind, name: &str, available: &[Arc<dyn Implementation>]) -> RuntimeError {
+    RuntimeError::Link(format!(
+        "{operation}: no implementation is named {name:?}; registered: {}",
+        Names(available)
+    ))
+}
+
+struct Names<'a>(&'a [Arc<dyn Implementation>]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (position, implementation) in self.0.iter().enumerate() {
+            let comma = if position == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", implementation.name())?;
+        }
+        Ok(())
+    }
+}
+
+struct Types<'a>(&'a [&'a Type]);
+
+impl fmt::Display for Types<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (position, ty) in self.0.iter().enumerate() {
+            let comma = if position == 0 { "" } else { ", " };
+            write!(f, "{comma}{ty}")?;
+        }
+        f.write_str(")")
+    }
+}

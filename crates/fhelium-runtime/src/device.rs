@@ -1,0 +1,43 @@
+//! Where a value lives and an operation runs.
+
+use crate::RuntimeError;
+use std::fmt;
+use std::str::FromStr;
+
+/// A place that holds values: the host or one CUDA device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Device {
+    /// Host memory.
+    #[default]
+    Cpu,
+    /// The CUDA device of this ordinal.
+    Cuda(u32),
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+            Device::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = RuntimeError;
+
+    /// Reads `cpu`, `cuda` (the first CUDA device) or `cuda:1`.
+    fn from_str(text: &str) -> Result<Self, RuntimeError> {
+        let cuda = |ordinal: &str| ordinal.parse().ok().map(Device::Cuda);
+        let device = match text {
+            "cpu" => Some(Device::Cpu),
+            "cuda" => Some(Device::Cuda(0)),
+            _ => text.strip_prefix("cuda:").and_then(cuda),
+        };
+        device.ok_or_else(|| {
+            RuntimeError::Device(format!(
+                "device {text:?} is not known; use \"cpu\", \"cuda\" or \"cuda:<number>\""
+            ))
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! A linked Program.
+
+use super::kept::Prologue;
+use super::keys::KeyTable;
+use super::manifest::Manifest;
+use super::tape::{Frame, Source, Step};
+use crate::{Engine, RuntimeError, Value};
+use fhelium_ckks::SecretId;
+use fhelium_ir::{Input, OutputTree};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A linked Program: a flat tape with its implementations, materials and buffers resolved.
+///
+/// It may run in several threads at once. Values that are kept between calls, such as encoded
+/// constants, are made by the first run.
+pub struct Executable {
+    engine: Arc<Engine>,
+    name: Arc<str>,
+    inputs: Arc<[Input]>,
+    prologue: Prologue,
+    steps: Vec<Step>,
+    slots: usize,
+    keys: KeyTable,
+    results: Vec<Source>,
+    outputs: OutputTree<usize>,
+    /// Secrets of captured ciphertexts and keys.
+    secrets: Vec<(String, SecretId)>,
+    manifest: Manifest,
+    runs: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// What the linker hands over.
+pub(super) struct Parts {
+    pub engine: Arc<Engine>,
+    pub name: Arc<str>,
+    pub inputs: Arc<[Input]>,
+    pub prologue: Prologue,
+    pub steps: Vec<Step>,
+    pub slots: usize,
+    pub keys: KeyTable,
+    pub results: Vec<Source>,
+    pub outputs: OutputTree<usize>,
+    pub secrets: Vec<(String, SecretId)>,
+    pub manifest: Manifest,
+}
+
+impl Executable {
+    pub(super) fn new(parts: Parts) -> Self {
+        let Parts {
+            engine,
+            name,
+            inputs,
+            prologue,
+            steps,
+            slots,
+            keys,
+            results,
+            outputs,
+            secrets,
+            manifest,
+        } = parts;
+        Executable {
+            engine,
+            name,
+            inputs,
+            prologue,
+            steps,
+            slots,
+            keys,
+            results,
+            outputs,
+            secrets,
+            manifest,
+            runs: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
+        }
+    }
+
+    /// The Program's inputs.
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// The engine that it runs on.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The implementations, keys and bytes that it was linked with.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Bytes of the values kept between calls; 0 before the first one.
+    pub fn resident_bytes(&self) -> usize {
+        self.prologue.nbytes()
+    }
+
+    /// Finished runs and the time spent in them.
+    pub fn measured(&self) -> (u64, Duration) {
+        let nanos = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
+        (self.runs.load(Ordering::Relaxed), nanos)
+    }
+
+    /// Runs the Program.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Value`] where an argument's type is not the input's;
+    /// [`RuntimeError::KeyMismatch`] where arguments are of several secrets or other parameters;
+    /// [`MissingKeys`](crate::MissingKeys); an operation's error with its source line.
+    pub fn run(&self, arguments: &[Value]) -> Result<OutputTree<Value>, RuntimeError> {
+        let started = Instant::now();
+        self.check_arguments(arguments)?;
+        let keys = self
+            .keys
+            .resolve(self.secret(arguments)?, self.engine.registry())?;
+        let kept = self.prologue.values(&self.engine)?;
+        let mut frame = Frame::new(arguments, &kept, &keys, self.slots);
+        for step in &self.steps {
+            frame.run(step, &self.engine)?;
+        }
+        let outputs = self.outputs.map(&mut |&place| {
+            let source = self.results.get(place).copied();
+            let source = source.ok_or_else(|| {
+                RuntimeError::Link(format!("the output tree has no result {place}"))
+            })?;
+            frame.take(source)
+        })?;
+        let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        Ok(outputs)
+    }
+
+    /// Looks the keys of these arguments' secret up.
+    ///
+    /// # Errors
+    /// [`MissingKeys`](crate::MissingKeys) with every key that is missing, and
+    /// [`RuntimeError::KeyMismatch`].
+    pub fn check_keys(&self, arguments: &[Value]) -> Result<(), RuntimeError> {
+        let secret = self.secret(arguments)?;
+        self.keys.resolve(secret, self.engine.registry()).map(drop)
+    }
+
+    fn check_arguments(&self, arguments: &[Value]) -> Result<(), RuntimeError> {
+        if arguments.len() != self.inputs.len() {
+            let names: Vec<&str> = self.inputs.iter().map(|input| &*input.name).collect();
+            return Err(RuntimeError::Value(format!(
+                "{} takes {} arguments ({}), found {}",
+                self.name,
+                self.inputs.len(),
+                names.join(", "),
+                arguments.len()
+            )));
+        }
+        for (argument, input) in arguments.iter().zip(&*self.inputs) {
+            if !argument.has_type(&input.ty) {
+                return Err(RuntimeError::Value(format!(
+                    "{}: the argument {} is {}, but this executable was compiled for {}",
+                    self.name,
+                    input.name,
+                    argument.ty(),
+                    input.ty
+                )));
+            }
+            self.engine
+                .check_parameters(argument, &format_args!("the argument {}", input.name))?;
+        }
+        Ok(())
+    }
+
+    /// The one secret of all ciphertexts and keys; `None` where there are none.
+    fn secret(&self, arguments: &[Value]) -> Result<Option<SecretId>, RuntimeError> {
+        let mut known: Option<SecretId> = None;
+        let captured = self.secrets.iter().map(|(_, secret)| *secret);
+        let given = arguments.iter().filter_map(Value::secret_id);
+        for secret in captured.chain(given) {
+            match known {
+                None => known = Some(secret),
+                Some(first) if first != secret => return Err(self.mixed_secrets(arguments)),
+                Some(_) => {}
+            }
+        }
+        Ok(known)
+    }
+
+    fn mixed_secrets(&self, arguments: &[Value]) -> RuntimeError {
+        let given = arguments
+            .iter()
+            .zip(&*self.inputs)
+            .filter_map(|(argument, input)| {
+                let secret = argument.secret_id()?;
+                Some(format!("the argument {} to secret {secret}", input.name))
+            });
+        let captured = self
+            .secrets
+            .iter()
+            .map(|(what, secret)| format!("{what} to secret {secret}"));
+        let all: Vec<String> = captured.chain(given).collect();
+        RuntimeError::KeyMismatch(format!(
+            "{}: values and keys of different secrets cannot be combined: {} belongs; use the \
+             keys that were generated together with the ciphertexts'",
+            self.name,
+            all.join(", ")
+        ))
+    }
+}
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executable")
+            .field("name", &self.name)
+            .field("inputs", &self.inputs)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}

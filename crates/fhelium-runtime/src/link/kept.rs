@@ -1,0 +1,186 @@
+//! Values that stay between calls: materials and what is computed from them alone.
+//!
+//! Encoding a captured array costs more than most operations that use it, so it is done once and
+//! again only when the array's contents have changed.
+
+use super::tape::{Frame, Source, Step};
+use crate::material::MaterialSource;
+use crate::{Engine, MaterialBinding, RuntimeError, Value};
+use fhelium_ir::Type;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// A material that the tape reads.
+#[derive(Clone, Debug)]
+pub(super) struct MaterialSlot {
+    pub symbol: Arc<str>,
+    pub ty: Type,
+    pub binding: MaterialBinding,
+    /// The frame slot in which the prologue finds it.
+    pub slot: u32,
+}
+
+/// The prologue's steps and the values that it hands to the main tape.
+#[derive(Debug)]
+pub(super) struct Prologue {
+    pub materials: Vec<MaterialSlot>,
+    /// In order; each slot is written once, so a part of them can run again.
+    pub steps: Vec<Step>,
+    pub slots: usize,
+    /// The frame slots of the kept values.
+    pub kept: Vec<u32>,
+    state: RwLock<Option<Arc<State>>>,
+    refreshing: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Of each live material, in the order of `materials`.
+    versions: Vec<u64>,
+    values: Arc<[Value]>,
+}
+
+impl Prologue {
+    pub fn new(
+        materials: Vec<MaterialSlot>,
+        steps: Vec<Step>,
+        slots: usize,
+        kept: Vec<u32>,
+    ) -> Self {
+        Prologue {
+            materials,
+            steps,
+            slots,
+            kept,
+            state: RwLock::new(None),
+            refreshing: Mutex::new(()),
+        }
+    }
+
+    /// The kept values for the materials' contents of now.
+    pub fn values(&self, engine: &Engine) -> Result<Arc<[Value]>, RuntimeError> {
+        if let Some(state) = self.current()
+            && self.is_fresh(&state)?
+        {
+            return Ok(state.values.clone());
+        }
+        let _one_at_a_time = self
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let held = self.current();
+        if let Some(state) = &held
+            && self.is_fresh(state)?
+        {
+            return Ok(state.values.clone());
+        }
+        let state = Arc::new(self.refresh(held.as_deref(), engine)?);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(state.clone());
+        Ok(state.values.clone())
+    }
+
+    /// Bytes of the kept values; 0 before the first call.
+    pub fn nbytes(&self) -> usize {
+        self.current()
+            .map_or(0, |state| state.values.iter().map(Value::nbytes).sum())
+    }
+
+    fn current(&self) -> Option<Arc<State>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    fn live(&self) -> impl Iterator<Item = (usize, &Arc<dyn MaterialSource>)> {
+        self.materials
+            .iter()
+            .enumerate()
+            .filter_map(|(place, material)| match &material.binding {
+                MaterialBinding::Live(source) => Some((place, source)),
+                MaterialBinding::Fixed(_) => None,
+            })
+    }
+
+    fn is_fresh(&self, state: &State) -> Result<bool, RuntimeError> {
+        for ((_, source), &version) in self.live().zip(&state.versions) {
+            if source.version()? != version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the materials and runs the steps that depend on changed ones, all at first.
+    fn refresh(&self, held: Option<&State>, engine: &Engine) -> Result<State, RuntimeError> {
+        let mut frame = Frame::new(&[], &[], &[], self.slots);
+        let mut versions = Vec::new();
+        // A slot is dirty where its value may differ from the one that the held state is made of.
+        let mut dirty = vec![held.is_none(); self.slots];
+        for material in &self.materials {
+            let value = match &material.binding {
+                MaterialBinding::Fixed(value) => value.clone(),
+                MaterialBinding::Live(source) => {
+                    let (value, version) = source.read()?;
+                    let held = held.and_then(|held| held.versions.get(versions.len()));
+                    dirty[material.slot as usize] |= held != Some(&version);
+                    versions.push(version);
+                    value
+                }
+            };
+            check_material(material, &value)?;
+            frame.put(material.slot, value);
+        }
+        for step in &self.steps {
+            if reads(step).any(|slot| dirty[slot as usize]) {
+                writes(step).for_each(|slot| dirty[slot as usize] = true);
+            }
+        }
+        // What is not kept is needed again where a dirty step reads it.
+        let mut needed = vec![false; self.slots];
+        for &slot in &self.kept {
+            needed[slot as usize] = dirty[slot as usize];
+        }
+        for step in self.steps.iter().rev() {
+            if writes(step).any(|slot| needed[slot as usize]) {
+                reads(step).for_each(|slot| needed[slot as usize] = true);
+            }
+        }
+        for step in &self.steps {
+            if writes(step).any(|slot| needed[slot as usize]) {
+                frame.run(step, engine)?;
+            }
+        }
+        let values = self
+            .kept
+            .iter()
+            .enumerate()
+            .map(|(place, &slot)| match held {
+                Some(held) if !dirty[slot as usize] => Ok(held.values[place].clone()),
+                _ => frame.take(Source::Frame(slot)),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(State { versions, values })
+    }
+}
+
+fn check_material(material: &MaterialSlot, value: &Value) -> Result<(), RuntimeError> {
+    if value.has_type(&material.ty) {
+        return Ok(());
+    }
+    Err(RuntimeError::Value(format!(
+        "the captured value @{} is {} now, but the function was compiled for {}; contents may \
+         change between calls, the type may not: clear the compiled function to capture it anew",
+        material.symbol,
+        value.ty(),
+        material.ty
+    )))
+}
+
+fn reads(step: &Step) -> impl Iterator<Item = u32> + '_ {
+    step.operands.iter().filter_map(|source| match source {
+        Source::Frame(slot) | Source::LastUse(slot) => Some(*slot),
+        Source::Argument(_) | Source::Kept(_) | Source::Key(_) => None,
+    })
+}
+
+fn writes(step: &Step) -> impl Iterator<Item = u32> + '_ {
+    step.results.iter().copied().flatten()
+}

@@ -1,0 +1,399 @@
+//! The linker.
+
+use super::executable::{Executable, Parts};
+use super::kept::{MaterialSlot, Prologue};
+use super::keys::{KeyTable, RequiredKey};
+use super::manifest::{Manifest, ManifestEntry, Memory};
+use super::tape::{Source, Step};
+use crate::value::normalized;
+use crate::{Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
+use fhelium_ckks::SecretId;
+use fhelium_ir::{Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
+use fhelium_passes::{Compilation, plan::BufferPlan};
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How a Program is linked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkOptions<'a> {
+    /// Arguments of the kind that the executable is for. The keys of their secret are looked up
+    /// now, so that missing ones are reported before the first run.
+    pub arguments: Option<&'a [Value]>,
+    /// Whether live materials are read once, here, and never again.
+    pub frozen_materials: bool,
+    /// The manifest of an earlier link of the same compilation, whose choices of implementations
+    /// by name are kept.
+    pub relink: Option<&'a Manifest>,
+}
+
+/// Bytes that a prologue may keep where the compilation has no plan for it.
+const MAX_RESIDENT_BYTES: u64 = 4 << 30;
+
+/// Links a compilation whose Program is at the `ckks` level: selects an implementation for every
+/// operation, resolves its materials and plans its buffers.
+///
+/// # Errors
+/// [`RuntimeError::Link`] where an operation has no implementation or a material is not bound;
+/// [`RuntimeError::KeyMismatch`] where the Program is for other parameters than the engine's;
+/// [`MissingKeys`](crate::MissingKeys) with all keys that are missing, where arguments are given.
+pub fn link(
+    compilation: &Compilation,
+    backend: &OperationBackend,
+    engine: &Arc<Engine>,
+    options: LinkOptions<'_>,
+) -> Result<Executable, RuntimeError> {
+    let program = compilation.program();
+    check_program(program, engine)?;
+    let plans = compilation.plans();
+    let prologue = plans.prologue.clone().unwrap_or_else(|| {
+        Arc::new(fhelium_passes::plan::Prologue::of(
+            program,
+            MAX_RESIDENT_BYTES,
+        ))
+    });
+    let buffers = plans
+        .buffers
+        .clone()
+        .unwrap_or_else(|| Arc::new(BufferPlan::of(program, Some(&prologue))));
+    let mut linker = Linker {
+        compilation,
+        program,
+        backend,
+        engine,
+        options,
+        plan: &prologue,
+        buffers: &buffers,
+        uses: program.body().uses(),
+        sources: HashMap::new(),
+        prologue_slots: HashMap::new(),
+        materials: Vec::new(),
+        keys: IndexMap::new(),
+        entries: Vec::new(),
+        secrets: Vec::new(),
+    };
+    let executable = linker.link()?;
+    if let Some(arguments) = options.arguments {
+        executable.check_keys(arguments)?;
+    }
+    Ok(executable)
+}
+
+fn check_program(program: &Program, engine: &Engine) -> Result<(), RuntimeError> {
+    if let Some(chain) = program.chain()
+        && **chain != *engine.parameters().chain()
+    {
+        return Err(RuntimeError::KeyMismatch(format!(
+            "the program {} was made for other parameters (N = 2^{}, depth {}) than the engine's \
+             ({}); link it to an engine of its own parameters",
+            program.name(),
+            chain.log_n(),
+            chain.depth(),
+            engine.parameters()
+        )));
+    }
+    let mut ops = program.body().ops().iter();
+    if let Some(op) = ops.find(|op| op.kind().level() == Some(Level::He)) {
+        return Err(RuntimeError::Link(format!(
+            "{}: he operations do not run as they are; let the pipeline contain lower-to-ckks",
+            op.kind()
+        ))
+        .at(op.location()));
+    }
+    Ok(())
+}
+
+struct Linker<'a> {
+    compilation: &'a Compilation,
+    program: &'a Program,
+    backend: &'a OperationBackend,
+    engine: &'a Arc<Engine>,
+    options: LinkOptions<'a>,
+    plan: &'a fhelium_passes::plan::Prologue,
+    buffers: &'a BufferPlan,
+    uses: Uses,
+    /// Where the main tape finds each value, by the value's number.
+    sources: HashMap<usize, Source>,
+    /// The prologue's own frame, by the value's number.
+    prologue_slots: HashMap<usize, u32>,
+    materials: Vec<MaterialSlot>,
+    keys: IndexMap<KeyKind, RequiredKey>,
+    entries: Vec<ManifestEntry>,
+    secrets: Vec<(String, SecretId)>,
+}
+
+impl Linker<'_> {
+    fn link(&mut self) -> Result<Executable, RuntimeError> {
+        let program = self.program;
+        let body = program.body();
+        for (place, argument) in body.arguments().enumerate() {
+            self.sources
+                .insert(argument.index(), Source::Argument(place as u32));
+        }
+        for op in body.ops() {
+            if op.kind() == OpKind::Core(Core::Material) {
+                self.material(op).map_err(|error| error.at(op.location()))?;
+            }
+        }
+        let mut prologue_steps = Vec::new();
+        for &place in &self.plan.operations {
+            let op = &body.ops()[place];
+            if op.kind() != OpKind::Core(Core::Material) {
+                prologue_steps.push(self.prologue_step(op)?);
+            }
+        }
+        let kept = self.keep()?;
+        let mut steps = Vec::new();
+        for (place, op) in body.ops().iter().enumerate() {
+            if !self.plan.contains(place) && op.kind() != OpKind::Core(Core::Material) {
+                steps.push(self.step(place, op)?);
+            }
+        }
+        let mut results = Vec::with_capacity(program.results().len());
+        for &value in program.results() {
+            results.push(self.source(value)?);
+        }
+        let required: Vec<RequiredKey> = self.keys.values().cloned().collect();
+        let live = |material: &MaterialSlot| matches!(material.binding, MaterialBinding::Live(_));
+        let manifest = Manifest {
+            operations: std::mem::take(&mut self.entries),
+            keys: required.clone(),
+            materials: self
+                .materials
+                .iter()
+                .map(|material| (material.symbol.clone(), live(material)))
+                .collect(),
+            memory: Memory {
+                inputs: self.buffers.input_bytes,
+                peak: self.buffers.peak_bytes,
+                resident: self.buffers.resident_bytes,
+            },
+        };
+        Ok(Executable::new(Parts {
+            engine: self.engine.clone(),
+            name: program.name().into(),
+            inputs: program.inputs().into(),
+            prologue: Prologue::new(
+                std::mem::take(&mut self.materials),
+                prologue_steps,
+                self.prologue_slots.len(),
+                kept,
+            ),
+            steps,
+            slots: self.buffers.slots.len(),
+            keys: KeyTable::new(required),
+            results,
+            outputs: program.outputs().clone(),
+            secrets: std::mem::take(&mut self.secrets),
+            manifest,
+        }))
+    }
+
+    /// A reference to a material: bound, or a key that is looked up at each call.
+    fn material(&mut self, op: &Op) -> Result<(), RuntimeError> {
+        let (Some(symbol), [result]) = (op.attributes().symbol("symbol"), op.results()) else {
+            return Ok(());
+        };
+        let ty = match self.program.type_of(*result) {
+            Type::Key(kind) => Type::Key(normalized(*kind, self.engine.parameters())),
+            other => other.clone(),
+        };
+        let bound = self
+            .compilation
+            .material_bindings
+            .get::<MaterialBinding>(symbol);
+        let binding = match (bound, &ty) {
+            (Some(binding), _) if self.options.frozen_materials => binding.frozen()?,
+            (Some(binding), _) => MaterialBinding::clone(&binding),
+            (None, Type::Key(kind)) => {
+                self.required_key(*kind, *result);
+                return Ok(());
+            }
+            (None, _) => {
+                return Err(RuntimeError::Link(format!(
+                    "the material @{symbol} ({ty}) is not bound; bound are: {}",
+                    list(self.compilation.material_bindings.names())
+                )));
+            }
+        };
+        let value = binding.current()?;
+        if !value.has_type(&ty) {
+            return Err(RuntimeError::Link(format!(
+                "the material @{symbol} is declared as {ty}, but bound to {}",
+                value.ty()
+            )));
+        }
+        self.engine
+            .check_parameters(&value, &format_args!("the material @{symbol}"))?;
+        if let Some(secret) = value.secret_id() {
+            self.secrets
+                .push((format!("the material @{symbol}"), secret));
+        }
+        let slot = self.prologue_slot(*result);
+        self.materials.push(MaterialSlot {
+            symbol: symbol.clone(),
+            ty,
+            binding,
+            slot,
+        });
+        Ok(())
+    }
+
+    fn required_key(&mut self, kind: KeyKind, value: ValueId) {
+        let entry = self.keys.entry(kind);
+        let place = entry.index() as u32;
+        let required = entry.or_insert_with(|| RequiredKey {
+            kind,
+            locations: Vec::new(),
+        });
+        for &user in self.uses.of(value) {
+            if let Some(location) = self.program.body().ops()[user].location()
+                && !required.locations.contains(location)
+            {
+                required.locations.push(location.clone());
+            }
+        }
+        self.sources.insert(value.index(), Source::Key(place));
+    }
+
+    /// The slots of the prologue's frame that the main tape or the caller reads, which are kept
+    /// between calls.
+    fn keep(&mut self) -> Result<Vec<u32>, RuntimeError> {
+        let keys = self
+            .materials
+            .iter()
+            .filter(|material| matches!(material.ty, Type::Key(_)))
+            .map(|material| material.slot);
+        let mut kept: Vec<u32> = keys.collect();
+        for value in &self.plan.boundary {
+            kept.push(
+                self.prologue_slots
+                    .get(&value.index())
+                    .copied()
+                    .ok_or_else(|| {
+                        RuntimeError::Link(
+                            "the prologue's plan does not fit the program".to_owned(),
+                        )
+                    })?,
+            );
+        }
+        let places: HashMap<u32, u32> = kept.iter().copied().zip(0..).collect();
+        for (&value, slot) in &self.prologue_slots {
+            if let Some(&place) = places.get(slot) {
+                self.sources.insert(value, Source::Kept(place));
+            }
+        }
+        Ok(kept)
+    }
+
+    fn prologue_slot(&mut self, value: ValueId) -> u32 {
+        let next = self.prologue_slots.len() as u32;
+        *self.prologue_slots.entry(value.index()).or_insert(next)
+    }
+
+    fn prologue_step(&mut self, op: &Op) -> Result<Step, RuntimeError> {
+        let operands = op
+            .operands()
+            .iter()
+            .map(|&value| Source::Frame(self.prologue_slot(value)))
+            .collect();
+        let results = op
+            .results()
+            .iter()
+            .map(|&value| Some(self.prologue_slot(value)))
+            .collect();
+        self.select(op, true, operands, results)
+    }
+
+    fn step(&mut self, place: usize, op: &Op) -> Result<Step, RuntimeError> {
+        let mut operands = SmallVec::new();
+        for &value in op.operands() {
+            operands.push(self.source(value)?);
+        }
+        let released = &self.buffers.releases[place];
+        for value in released {
+            // Moved out where the operation reads it for the last time.
+            let last = op.operands().iter().rposition(|operand| operand == value);
+            if let Some(position) = last
+                && let Source::Frame(slot) = operands[position]
+            {
+                operands[position] = Source::LastUse(slot);
+            }
+        }
+        let mut results = SmallVec::new();
+        for &value in op.results() {
+            let slot = self.buffers.values[value.index()]
+                .slot
+                .map(|slot| slot as u32);
+            if let Some(slot) = slot {
+                self.sources.insert(value.index(), Source::Frame(slot));
+            }
+            results.push(slot.filter(|_| !released.contains(&value)));
+        }
+        self.select(op, false, operands, results)
+    }
+
+    fn select(
+        &mut self,
+        op: &Op,
+        prologue: bool,
+        operands: SmallVec<[Source; 4]>,
+        results: SmallVec<[Option<u32>; 1]>,
+    ) -> Result<Step, RuntimeError> {
+        let types: SmallVec<[&Type; 4]> = op
+            .operands()
+            .iter()
+            .map(|&value| self.program.type_of(value))
+            .collect();
+        let chosen = self
+            .options
+            .relink
+            .and_then(|manifest| manifest.operations.get(self.entries.len()))
+            .filter(|entry| entry.operation == op.kind());
+        let implementation = match chosen {
+            Some(entry) => self.backend.resolve_named(
+                op.kind(),
+                &entry.implementation,
+                &types,
+                op.attributes(),
+            ),
+            None => self.backend.resolve(op.kind(), &types, op.attributes()),
+        }
+        .map_err(|error| error.at(op.location()))?;
+        self.entries.push(ManifestEntry {
+            operation: op.kind(),
+            implementation: implementation.name().into(),
+            device: implementation.device(),
+            prologue,
+            location: op.location().cloned(),
+        });
+        Ok(Step {
+            implementation: implementation.clone(),
+            operands,
+            attributes: op.attributes().clone(),
+            result_types: op
+                .results()
+                .iter()
+                .map(|&value| self.program.type_of(value).clone())
+                .collect(),
+            results,
+            location: op.location().cloned(),
+        })
+    }
+
+    fn source(&self, value: ValueId) -> Result<Source, RuntimeError> {
+        self.sources.get(&value.index()).copied().ok_or_else(|| {
+            RuntimeError::Link("the plan does not fit the program: a value has no place".to_owned())
+        })
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("@{name}")).collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}

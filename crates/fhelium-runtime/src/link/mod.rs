@@ -1,0 +1,13 @@
+//! Turning a Program into something that runs.
+
+mod executable;
+mod kept;
+mod keys;
+mod linker;
+mod manifest;
+mod tape;
+
+pub use executable::Executable;
+pub use keys::RequiredKey;
+pub use linker::{LinkOptions, link};
+pub use manifest::{Manifest, ManifestEntry, Memory};

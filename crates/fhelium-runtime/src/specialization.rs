@@ -1,0 +1,243 @@
+//! A Program prepared for one signature.
+
+use crate::link::{Executable, LinkOptions, Manifest, RequiredKey, link};
+use crate::{CallSignature, Engine, OperationBackend, RuntimeError, Value};
+use fhelium_ir::Program;
+use fhelium_passes::analysis::Costs;
+use fhelium_passes::{Compilation, Pipeline};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A linked variant of a compiled function.
+#[derive(Debug)]
+pub struct Specialization {
+    signature: CallSignature,
+    source: Compilation,
+    compilation: Compilation,
+    backend: OperationBackend,
+    executable: Executable,
+    cost: Costs,
+    times: PreparationTimes,
+}
+
+/// Where the time of a preparation went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreparationTimes {
+    /// Capturing the function; 0 for a Program.
+    pub capture: Duration,
+    /// Passes and the verifier between them.
+    pub passes: Duration,
+    /// Linking.
+    pub link: Duration,
+}
+
+/// How a Program is prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrepareOptions<'a> {
+    /// Arguments of the signature's kind, whose secret's keys are then looked up at once.
+    pub arguments: Option<&'a [Value]>,
+    /// Whether live materials are read once and never again.
+    pub frozen_materials: bool,
+    /// Time that capturing took, to be told with the rest.
+    pub capture: Duration,
+}
+
+/// Runs the pipeline on a compilation and links what comes out.
+///
+/// # Errors
+/// A pass's, the verifier's and [`link`]'s.
+pub fn prepare(
+    source: &Compilation,
+    pipeline: &Pipeline,
+    backend: &OperationBackend,
+    signature: CallSignature,
+    engine: &Arc<Engine>,
+    options: PrepareOptions<'_>,
+) -> Result<Specialization, RuntimeError> {
+    let started = Instant::now();
+    let compilation = pipeline.run(source.clone())?;
+    let passes = started.elapsed();
+    let started = Instant::now();
+    let executable = link(
+        &compilation,
+        backend,
+        engine,
+        LinkOptions {
+            arguments: options.arguments,
+            frozen_materials: options.frozen_materials,
+            relink: None,
+        },
+    )?;
+    let link = started.elapsed();
+    Ok(Specialization {
+        cost: fhelium_passes::analysis::costs(compilation.program()),
+        signature,
+        source: source.clone(),
+        compilation,
+        backend: backend.clone(),
+        executable,
+        times: PreparationTimes {
+            capture: options.capture,
+            passes,
+            link,
+        },
+    })
+}
+
+impl Specialization {
+    /// What arguments must be.
+    pub fn signature(&self) -> &CallSignature {
+        &self.signature
+    }
+
+    /// The compilation before the pipeline.
+    pub fn source(&self) -> &Compilation {
+        &self.source
+    }
+
+    /// The compilation after the pipeline, with the passes' reports.
+    pub fn compilation(&self) -> &Compilation {
+        &self.compilation
+    }
+
+    /// The Program after the pipeline.
+    pub fn program(&self) -> &Program {
+        self.compilation.program()
+    }
+
+    /// The backend that it was linked with.
+    pub fn backend(&self) -> &OperationBackend {
+        &self.backend
+    }
+
+    /// What runs.
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// Implementations, keys and bytes.
+    pub fn manifest(&self) -> &Manifest {
+        self.executable.manifest()
+    }
+
+    /// Operation and transform counts.
+    pub fn cost(&self) -> &Costs {
+        &self.cost
+    }
+
+    /// The evaluation keys that a call looks up, with the lines that need them.
+    pub fn keys(&self) -> &[RequiredKey] {
+        &self.manifest().keys
+    }
+
+    /// Where the time of its preparation went.
+    pub fn times(&self) -> PreparationTimes {
+        self.times
+    }
+
+    /// The same compiled Program, linked with another backend or engine. The implementations
+    /// chosen by name stay; one that the new backend lacks is an error.
+    ///
+    /// # Errors
+    /// Those of [`link`].
+    pub fn relink(
+        &self,
+        backend: &OperationBackend,
+        engine: &Arc<Engine>,
+        options: PrepareOptions<'_>,
+    ) -> Result<Specialization, RuntimeError> {
+        let started = Instant::now();
+        let executable = link(
+            &self.compilation,
+            backend,
+            engine,
+            LinkOptions {
+                arguments: options.arguments,
+                frozen_materials: options.frozen_materials,
+                relink: Some(self.manifest()),
+            },
+        )?;
+        Ok(Specialization {
+            signature: self.signature.clone(),
+            source: self.source.clone(),
+            compilation: self.compilation.clone(),
+            backend: backend.clone(),
+            executable,
+            cost: self.cost.clone(),
+            times: PreparationTimes {
+                link: started.elapsed(),
+                ..PreparationTimes::default()
+            },
+        })
+    }
+
+    /// A text for people: signature, passes, implementations, keys, costs, bytes and times.
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        let _ = self.write_explanation(&mut text);
+        text
+    }
+
+    fn write_explanation(&self, text: &mut String) -> std::fmt::Result {
+        writeln!(text, "{}{}", self.program().name(), self.signature)?;
+        writeln!(text, "on {}", self.executable.engine().parameters())?;
+        writeln!(text, "\npasses")?;
+        for report in self.compilation.reports() {
+            writeln!(text, "  {report}")?;
+        }
+        writeln!(text, "\noperations")?;
+        for (operation, implementation, count) in self.manifest().summary() {
+            let cost = self.cost.operations.get(operation.name());
+            let transforms = cost.map_or(0, |(_, cost)| cost.transforms);
+            writeln!(
+                text,
+                "  {count:>6} x {operation} -> {implementation} ({transforms} transforms)"
+            )?;
+        }
+        let total = self.cost.total;
+        writeln!(
+            text,
+            "  in all {} transforms, {} products, {} key switches",
+            total.transforms, total.products, total.key_switches
+        )?;
+        writeln!(text, "\nkeys")?;
+        for key in self.keys() {
+            let lines: Vec<String> = key.locations.iter().map(ToString::to_string).collect();
+            writeln!(text, "  {} ({})", key.kind, lines.join(", "))?;
+        }
+        let memory = self.manifest().memory;
+        writeln!(
+            text,
+            "\nbytes: inputs {}, peak {}, kept between calls {}",
+            memory.inputs, memory.peak, memory.resident
+        )?;
+        let PreparationTimes {
+            capture,
+            passes,
+            link,
+        } = self.times;
+        writeln!(
+            text,
+            "prepared in {:.1} ms: capture {:.1}, passes {:.1}, link {:.1}",
+            milliseconds(capture + passes + link),
+            milliseconds(capture),
+            milliseconds(passes),
+            milliseconds(link)
+        )?;
+        let (runs, time) = self.executable.measured();
+        if runs > 0 {
+            writeln!(
+                text,
+                "{runs} runs, {:.3} ms each",
+                milliseconds(time) / runs as f64
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

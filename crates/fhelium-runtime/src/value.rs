@@ -1,0 +1,149 @@
+//! Values that programs take and give.
+
+use crate::Device;
+use crate::tensor::Tensor;
+use fhelium_ckks::{Ciphertext, KeySwitchKey, Parameters, Plaintext, SecretId};
+use fhelium_ir::{KeyKind, Type};
+use std::sync::Arc;
+
+/// A value: cheap to clone, never changed once made.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A ciphertext, batched or not.
+    Ciphertext(Arc<Ciphertext>),
+    /// An encoded message, batched or not.
+    Plaintext(Arc<Plaintext>),
+    /// A clear array.
+    Tensor(Arc<Tensor>),
+    /// An evaluation key.
+    Key(Arc<KeySwitchKey>),
+}
+
+impl Value {
+    /// The value's type, as Programs know it.
+    pub fn ty(&self) -> Type {
+        match self {
+            Value::Ciphertext(value) => Type::Ciphertext {
+                batch: value.batch_shape().to_vec(),
+                state: Some(value.state().clone()),
+            },
+            Value::Plaintext(value) => Type::Plaintext {
+                batch: value.batch_shape().to_vec(),
+                state: Some(value.state().clone()),
+            },
+            Value::Tensor(value) => Type::tensor(value.dtype(), value.shape()),
+            Value::Key(key) => Type::Key(key_kind(key)),
+        }
+    }
+
+    /// Whether [`Value::ty`] is `ty`; a ciphertext or plaintext type without a state asks for the
+    /// batch shape alone.
+    pub fn has_type(&self, ty: &Type) -> bool {
+        match (self, ty) {
+            (Value::Ciphertext(value), Type::Ciphertext { batch, state }) => {
+                value.batch_shape() == batch
+                    && state.as_ref().is_none_or(|state| value.state() == state)
+            }
+            (Value::Plaintext(value), Type::Plaintext { batch, state }) => {
+                value.batch_shape() == batch
+                    && state.as_ref().is_none_or(|state| value.state() == state)
+            }
+            (Value::Tensor(value), Type::Tensor { dtype, shape }) => {
+                value.dtype() == *dtype && value.shape() == shape
+            }
+            (Value::Key(key), Type::Key(kind)) => key_kind(key) == *kind,
+            _ => false,
+        }
+    }
+
+    /// Where the value is.
+    pub fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    /// Bytes of its data.
+    pub fn nbytes(&self) -> usize {
+        match self {
+            Value::Ciphertext(value) => value.nbytes(),
+            Value::Plaintext(value) => value.nbytes(),
+            Value::Tensor(value) => value.nbytes(),
+            Value::Key(key) => key.nbytes(),
+        }
+    }
+
+    /// The secret under which a ciphertext or key stands.
+    pub fn secret_id(&self) -> Option<SecretId> {
+        match self {
+            Value::Ciphertext(value) => Some(value.secret_id()),
+            Value::Key(key) => Some(key.secret_id()),
+            Value::Plaintext(_) | Value::Tensor(_) => None,
+        }
+    }
+}
+
+impl From<Ciphertext> for Value {
+    fn from(value: Ciphertext) -> Self {
+        Value::Ciphertext(Arc::new(value))
+    }
+}
+
+impl From<Plaintext> for Value {
+    fn from(value: Plaintext) -> Self {
+        Value::Plaintext(Arc::new(value))
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(value: Tensor) -> Self {
+        Value::Tensor(Arc::new(value))
+    }
+}
+
+impl From<KeySwitchKey> for Value {
+    fn from(value: KeySwitchKey) -> Self {
+        Value::Key(Arc::new(value))
+    }
+}
+
+impl From<Arc<Ciphertext>> for Value {
+    fn from(value: Arc<Ciphertext>) -> Self {
+        Value::Ciphertext(value)
+    }
+}
+
+impl From<Arc<Plaintext>> for Value {
+    fn from(value: Arc<Plaintext>) -> Self {
+        Value::Plaintext(value)
+    }
+}
+
+impl From<Arc<Tensor>> for Value {
+    fn from(value: Arc<Tensor>) -> Self {
+        Value::Tensor(value)
+    }
+}
+
+impl From<Arc<KeySwitchKey>> for Value {
+    fn from(value: Arc<KeySwitchKey>) -> Self {
+        Value::Key(value)
+    }
+}
+
+/// A key's kind as Programs name it.
+pub(crate) fn key_kind(key: &KeySwitchKey) -> KeyKind {
+    match key.key_kind() {
+        fhelium_ckks::KeyKind::Relinearization => KeyKind::Relinearization,
+        fhelium_ckks::KeyKind::Rotation { step } => KeyKind::Rotation { step: step as i64 },
+        fhelium_ckks::KeyKind::Conjugation => KeyKind::Conjugation,
+    }
+}
+
+/// The kind with a rotation's step taken modulo the slots, as keys are registered.
+pub(crate) fn normalized(kind: KeyKind, parameters: &Parameters) -> KeyKind {
+    match kind {
+        KeyKind::Rotation { step } => KeyKind::Rotation {
+            step: step.rem_euclid(parameters.slots() as i64),
+        },
+        other => other,
+    }
+}
