@@ -11,6 +11,11 @@ use std::sync::Arc;
 pub struct ValueId(pub(crate) u32);
 
 impl ValueId {
+    /// The value of that number, of whichever body it is used with.
+    pub fn from_index(index: u32) -> Self {
+        ValueId(index)
+    }
+
     /// The value's number: its place in [`Body::values`].
     pub fn index(self) -> usize {
         self.0 as usize
