@@ -240,3 +240,120 @@ fn verify_body(context: &InferContext<'_>, body: &Body) -> Result<(), IrError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attribute, Attributes, DType, Location, OutputTree, ProgramBuilder, Tensor};
+    use std::sync::Arc;
+
+    /// roll of x, then -x + that.
+    fn program() -> Program {
+        let mut builder = ProgramBuilder::new("p", None);
+        let x = builder.input("x", Type::tensor(DType::F64, [4])).unwrap();
+        let roll = Attributes::new().with("shift", 1i64).with("axis", 0i64);
+        let line = Location::new("f.py", 3, "f");
+        let a = builder.one(Tensor::Roll, &[x], &roll, Some(line)).unwrap();
+        let b = builder
+            .one(Tensor::Neg, &[x], &Attributes::new(), None)
+            .unwrap();
+        let c = builder
+            .one(Tensor::Add, &[b, a], &Attributes::new(), None)
+            .unwrap();
+        builder.finish(&OutputTree::Value(c)).unwrap()
+    }
+
+    /// The verifier's words on a Program whose fields were changed past every builder.
+    fn refusal(spoil: impl FnOnce(&mut Program, &mut Body)) -> String {
+        let mut program = program();
+        program.verify().unwrap();
+        let mut body = Body::clone(&program.body);
+        spoil(&mut program, &mut body);
+        program.body = Arc::new(body);
+        program.verify().unwrap_err().to_string()
+    }
+
+    /// Guards that the verifier trusts nothing: each invariant is broken by hand in turn.
+    #[test]
+    fn every_broken_invariant_is_found() {
+        let swapped = refusal(|_, body| body.ops.swap(0, 1));
+        assert!(swapped.contains("out of order"), "{swapped}");
+        let forward = refusal(|_, body| body.ops[0].operands[0] = ValueId(3));
+        assert!(forward.starts_with("f.py:3 in f: tensor.roll: value 3 is used before"));
+        let wrong_type = refusal(|_, body| body.values[1].ty = Type::tensor(DType::F64, [5]));
+        assert!(
+            wrong_type.contains("types of the operation's rule"),
+            "{wrong_type}"
+        );
+        let origin = refusal(|_, body| body.values[1].origin = Origin::Argument(1));
+        assert!(origin.contains("out of order"), "{origin}");
+        let axis = refusal(|_, body| body.ops[0].attributes.set("axis", -1i64));
+        assert!(axis.contains("canonical"), "{axis}");
+        let kind = refusal(|_, body| body.ops[0].attributes.set("axis", DType::F64));
+        assert!(kind.contains("axis is f64, expected an integer"), "{kind}");
+        let unknown = refusal(|_, body| body.ops[1].attributes.set("axis", 0i64));
+        assert!(
+            unknown.contains("unknown: this operation has none"),
+            "{unknown}"
+        );
+        let missing = refusal(|_, body| body.ops[0].attributes = Attributes::new());
+        assert!(missing.contains("shift is missing"), "{missing}");
+        let dangling = refusal(|_, body| body.results[0] = ValueId(9));
+        assert!(dangling.contains("value 9 is returned"), "{dangling}");
+        let extra = refusal(|_, body| {
+            let value = body.values[3].clone();
+            body.values.push(value);
+        });
+        assert!(
+            extra.contains("5 values are listed, 4 are defined"),
+            "{extra}"
+        );
+        let operands = refusal(|_, body| body.ops[2].operands.truncate(1));
+        assert!(
+            operands.contains("expected 2 operands (x, y), found 1"),
+            "{operands}"
+        );
+        let region = refusal(|_, body| body.ops[1].region = Some(Arc::default()));
+        assert!(region.contains("has none"), "{region}");
+        let leaf = refusal(|program, _| program.outputs = Arc::new(OutputTree::Value(1)));
+        assert!(
+            leaf.contains("leaf 0 of the output tree names result 1"),
+            "{leaf}"
+        );
+        let no_leaf = refusal(|program, _| program.outputs = Arc::new(OutputTree::List(vec![])));
+        assert!(no_leaf.contains("0 leaves for 1 results"), "{no_leaf}");
+        let inputs = refusal(|program, _| program.inputs = Arc::from([]));
+        assert!(inputs.contains("1 arguments for 0 inputs"), "{inputs}");
+        let input = refusal(|program, _| {
+            let ty = Type::tensor(DType::I64, [4]);
+            program.inputs = Arc::from([crate::Input {
+                name: "x".into(),
+                ty,
+            }]);
+        });
+        assert!(input.contains("input x: its type is not"), "{input}");
+        let material = refusal(|program, _| {
+            let residues = Type::Residues {
+                batch: vec![],
+                parts: 1,
+                basis: crate::Basis::Q { level: 0 },
+                domain: crate::Domain::Ntt,
+            };
+            Arc::make_mut(&mut program.materials).insert("m".into(), Material::new(residues, ""));
+        });
+        assert!(
+            material.contains("material @m: its type is residues"),
+            "{material}"
+        );
+        let symbol = Attribute::Symbol("absent".into());
+        let absent = refusal(|_, body| {
+            body.ops[1].kind = crate::Core::Material.into();
+            body.ops[1].operands.clear();
+            body.ops[1].attributes.set("symbol", symbol);
+        });
+        assert!(
+            absent.contains("no material is declared as @absent"),
+            "{absent}"
+        );
+    }
+}
