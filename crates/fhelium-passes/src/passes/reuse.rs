@@ -1,6 +1,6 @@
 //! `reuse`: one computation for equal ones.
 
-use fhelium_ir::{Attributes, Ckks, He, IrError, OpKind, Program, Rewriter, Rns, ValueId};
+use fhelium_ir::{Attributes, Ckks, He, IrError, Op, OpKind, Program, Rewriter, Rns, ValueId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,8 @@ use crate::error::PassError;
 use crate::pass::{Pass, PassContext, PassResult, PassStats};
 
 /// Merges operations of one kind with the same operands and attributes, references to one
-/// material among them, into the first of them.
+/// material among them, into the first of them. A rotation by 0 and a drop of no levels give way to
+/// their operand; a product of a value with itself equals its square.
 ///
 /// Every operation of the table gives the same results for the same operands within a call, bit
 /// for bit; encryption and whatever else draws randomness has no entry there and so is never
@@ -37,8 +38,8 @@ impl Pass for Reuse {
         compilation: &mut Compilation,
         context: &PassContext<'_>,
     ) -> Result<PassResult, PassError> {
-        let (program, merged) =
-            merge(compilation.program()).map_err(|error| context.ir_error(error))?;
+        let merged = merge(compilation.program());
+        let (program, merged) = merged.map_err(|error| context.ir_error(error))?;
         if merged > 0 {
             compilation.set_program(program);
         }
@@ -63,16 +64,13 @@ fn merge(program: &Program) -> Result<(Program, usize), IrError> {
             rewriter.copy(op)?;
             continue;
         }
-        let mut operands = SmallVec::from_vec(rewriter.map_all(op.operands())?);
-        if is_symmetric(op.kind()) {
-            operands.sort();
+        if changes_nothing(op) {
+            let operand = rewriter.map(op.operands()[0])?;
+            rewriter.replace(op, &[operand])?;
+            merged += 1;
+            continue;
         }
-        let computation = Computation {
-            kind: op.kind(),
-            operands,
-            attributes: op.attributes().clone(),
-        };
-        match known.entry(computation) {
+        match known.entry(Computation::of(op, &rewriter)?) {
             Entry::Occupied(earlier) => {
                 rewriter.replace(op, earlier.get())?;
                 merged += 1;
@@ -83,6 +81,44 @@ fn merge(program: &Program) -> Result<(Program, usize), IrError> {
         }
     }
     Ok((rewriter.finish()?, merged))
+}
+
+impl Computation {
+    /// What an operation computes over the new values, the same for operations that are equal.
+    fn of(op: &Op, rewriter: &Rewriter<'_>) -> Result<Self, IrError> {
+        let mut kind = op.kind();
+        let mut operands: SmallVec<[ValueId; 3]> =
+            SmallVec::from_vec(rewriter.map_all(op.operands())?);
+        if is_symmetric(kind) {
+            operands.sort();
+        }
+        let square = match kind {
+            OpKind::He(He::Mul) => Some(He::Square.into()),
+            OpKind::Ckks(Ckks::Mul) => Some(Ckks::Square.into()),
+            _ => None,
+        };
+        if let (Some(square), [x, y]) = (square, &operands[..])
+            && x == y
+        {
+            kind = square;
+            operands.truncate(1);
+        }
+        Ok(Computation {
+            kind,
+            operands,
+            attributes: op.attributes().clone(),
+        })
+    }
+}
+
+/// Whether an operation gives its first operand as it is.
+fn changes_nothing(op: &Op) -> bool {
+    let is_zero = |name: &str| op.attributes().int(name) == Some(0);
+    match op.kind() {
+        OpKind::He(He::Rotate) => is_zero("step"),
+        OpKind::He(He::DropLevels) | OpKind::Ckks(Ckks::DropLevels) => is_zero("count"),
+        _ => false,
+    }
 }
 
 /// Whether the first two operands may change places without a bit of the result changing.
