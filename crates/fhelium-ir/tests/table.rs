@@ -99,3 +99,24 @@ fn the_reference_page_shows_the_whole_table() {
         }
     }
 }
+
+/// Guards that docs/operations.md is the table's; `BLESS=1` writes it.
+#[test]
+fn the_documentation_is_the_tables() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let page = reference_markdown();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap();
+    assert_eq!(written, page, "BLESS=1 writes docs/operations.md");
+}
+
+/// Guards that the documentation's example is in the printed form.
+#[test]
+fn the_documentations_program_is_as_printed() {
+    let page = include_str!("../../../docs/ir.md");
+    let example = page.split("```text\n").nth(1).unwrap();
+    let example = example.split("```").next().unwrap();
+    assert_eq!(Program::parse(example).unwrap().to_text(), example);
+}
