@@ -8,11 +8,13 @@
 //! Nothing here computes on residues; see `fhelium-ckks` for that.
 
 mod chain;
+mod digits;
 mod error;
 mod rules;
 mod scale;
 
 pub use chain::Chain;
+pub use digits::{DIGIT_SLACK_BITS, digit_size};
 pub use error::{ErrorKind, StateError};
 pub use rules::{CipherState, PlainState};
 pub use scale::{ParseScaleError, Scale};

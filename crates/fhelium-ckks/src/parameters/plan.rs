@@ -6,11 +6,7 @@ use crate::error::{CkksError, Result};
 use fhelium_state::Scale;
 use std::collections::BTreeSet;
 
-/// A digit may exceed the special modulus by this many bits.
-///
-/// A digit as large as P adds noise of the size of a fresh error; each bit more doubles that, which
-/// two bits leave far below the scale.
-pub(super) const DIGIT_SLACK_BITS: f64 = 2.0;
+pub(super) use fhelium_state::{DIGIT_SLACK_BITS, digit_size};
 
 /// Primes below 2^49.5 run in the fast vector cores.
 pub(super) const FAST_BITS: f64 = 49.5;
@@ -82,14 +78,6 @@ pub(super) fn prime_below(log_n: u32, bits: f64, used: &mut BTreeSet<u64>) -> Op
         primes::primes_below(bits.exp2() as u64, log_n + 1).find(|prime| !used.contains(prime))?;
     used.insert(prime);
     Some(prime)
-}
-
-/// The largest digit size whose digits all stay within [`DIGIT_SLACK_BITS`] of the special modulus.
-pub(super) fn digit_size(modulus_bits: &[f64], special_bits: f64) -> Option<usize> {
-    (1..=modulus_bits.len()).rev().find(|&size| {
-        let fits = |digit: &[f64]| digit.iter().sum::<f64>() <= special_bits + DIGIT_SLACK_BITS;
-        modulus_bits.chunks(size).all(fits)
-    })
 }
 
 /// The special primes with the cheapest key switch at full level that `room` bits hold.

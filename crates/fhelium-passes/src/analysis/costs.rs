@@ -91,7 +91,7 @@ pub fn costs(program: &Program) -> Costs {
 ///
 /// An `he` operation costs what its `ckks` counterpart does. Hybrid key switching (Han and Ki,
 /// "Better bootstrapping for approximate homomorphic encryption", 2020, section 3) is counted with
-/// digits of as many primes as there are special primes.
+/// digits of [`Chain::digit_size`] primes.
 pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
     let Some(chain) = chain else {
         return Cost::default();
@@ -124,6 +124,8 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
     let switch = KeySwitch {
         limbs,
         special: chain.special_moduli().len() as u64,
+        // A chain that allows no key switch has none to count.
+        digit: chain.digit_size().unwrap_or(1) as u64,
     };
     let has_plaintext = op
         .operands()
@@ -212,6 +214,7 @@ impl Shape {
 struct KeySwitch {
     limbs: u64,
     special: u64,
+    digit: u64,
 }
 
 impl KeySwitch {
@@ -223,12 +226,12 @@ impl KeySwitch {
         }
         let (limbs, special) = (self.limbs, self.special);
         let extended = limbs + special;
-        let digit = special.max(1);
-        let digits = limbs.div_ceil(digit);
+        let digits = limbs.div_ceil(self.digit);
+        let sizes = (0..digits).map(|digit| self.digit.min(limbs - digit * self.digit));
         // Every limb is inverted; each digit is then missing all primes but its own.
         let decomposition = Cost {
-            transforms: limbs + (digits * extended - limbs),
-            products: limbs * (extended - digit.min(limbs)),
+            transforms: digits * extended,
+            products: sizes.map(|size| size * (extended - size)).sum(),
             key_switches: 0,
         };
         let each = Cost {
