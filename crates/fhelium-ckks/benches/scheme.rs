@@ -1,0 +1,97 @@
+//! The scheme's operations on one thread and on all: `cargo bench -p fhelium-ckks --bench scheme`.
+//!
+//! Every row is a full-level operation on an unbatched ciphertext. `FHELIUM_CPU_TIER` forces a tier.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use fhelium_ckks::{Context, ContextOptions, KeyGenerator, Message, Preset, Randomness};
+use std::hint::black_box;
+
+fn scheme(criterion: &mut Criterion) {
+    for preset in [
+        Preset::N13Depth3Scale38,
+        Preset::N14Depth7Scale40,
+        Preset::N15Depth16Scale40,
+    ] {
+        for threads in [1, 2] {
+            operations(criterion, preset, threads);
+        }
+    }
+}
+
+fn operations(criterion: &mut Criterion, preset: Preset, threads: usize) {
+    let parameters = preset.parameters();
+    let options = ContextOptions {
+        threads: Some(threads),
+        tier: None,
+    };
+    let context = Context::new(&parameters, options).expect("this machine's own tier");
+    let randomness = Randomness::from_seed_for_tests(1);
+    let keys = KeyGenerator::new(&context, &randomness);
+    let secret = keys.secret().expect("a secret");
+    let public = keys.public(&secret).expect("a public key");
+    let relinearization = keys
+        .relinearization(&secret)
+        .expect("a relinearization key");
+    let rotations: Vec<_> = (1..=8)
+        .map(|step| (step, keys.rotation(&secret, step).expect("a rotation key")))
+        .collect();
+    let steps: Vec<_> = rotations.iter().map(|(step, key)| (*step, key)).collect();
+
+    let slots = parameters.slots();
+    let values: Vec<f64> = (0..slots).map(|i| (i as f64 * 0.37).sin()).collect();
+    let shape = [slots];
+    let (depth, scale) = (parameters.depth(), parameters.scale());
+    let encode = || {
+        let message = Message::real(&values, &shape).expect("a message");
+        context.encode(message, depth, scale).expect("it fits")
+    };
+    let plaintext = encode();
+    let x = context
+        .encrypt(&plaintext, &public, &randomness)
+        .expect("a ciphertext");
+    let y = context.multiply(&x, &x).expect("a product");
+    let z = context
+        .relinearize(&y, &relinearization)
+        .expect("two parts");
+
+    let mut group = criterion.benchmark_group(format!("{preset}/{}/{threads}", context.tier()));
+    group.sample_size(20);
+    group.warm_up_time(std::time::Duration::from_millis(300));
+    group.measurement_time(std::time::Duration::from_secs(1));
+    group.bench_function("multiply+relinearize+rescale", |b| {
+        b.iter(|| {
+            let product = context.multiply_relinearize(black_box(&x), &x, &relinearization);
+            context.rescale(&product.expect("a product"))
+        });
+    });
+    group.bench_function("multiply", |b| {
+        b.iter(|| context.multiply(black_box(&x), &x))
+    });
+    group.bench_function("relinearize", |b| {
+        b.iter(|| context.relinearize(black_box(&y), &relinearization));
+    });
+    group.bench_function("rescale", |b| b.iter(|| context.rescale(black_box(&z))));
+    group.bench_function("rotate", |b| {
+        b.iter(|| context.rotate(black_box(&x), 1, steps[0].1));
+    });
+    group.bench_function("rotate 8 hoisted", |b| {
+        b.iter(|| context.rotate_hoisted(black_box(&x), &steps));
+    });
+    group.bench_function("add", |b| b.iter(|| context.add(black_box(&x), &x)));
+    group.bench_function("multiply plain", |b| {
+        b.iter(|| context.multiply_plain(black_box(&x), &plaintext));
+    });
+    group.bench_function("encode", |b| b.iter(encode));
+    group.bench_function("encrypt", |b| {
+        b.iter(|| context.encrypt(black_box(&plaintext), &public, &randomness));
+    });
+    group.bench_function("decrypt+decode", |b| {
+        b.iter(|| {
+            context.decode_real(&context.decrypt(black_box(&x), &secret).expect("its secret"))
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, scheme);
+criterion_main!(benches);
