@@ -64,7 +64,7 @@ def apply(
     for operand in operands:
         _refuse_escaped(operand)
     if engine is None:
-        engine = next(value.engine for value in operands if kind_of(value) == "ciphertext")
+        engine = next(value._engine for value in operands if kind_of(value) == "ciphertext")
     return engine._apply(operation, list(operands), dict(attributes or {}), key)
 
 
@@ -86,7 +86,7 @@ def encode(values: Any, *, like: Any, level: int, scale: Any, engine: Any = None
         "he.encode",
         [values],
         {"level": level, "scale": scale},
-        engine=engine if engine is not None or active_recorder() else like.engine,
+        engine=engine if engine is not None or active_recorder() else like._engine,
     )
 
 
@@ -119,7 +119,7 @@ def _plain_for(
         )
     recorder = active_recorder()
     if product:
-        source = engine or recorder or ciphertext.engine
+        source = engine or recorder or ciphertext._engine
         scale = source.parameters.scale
     else:
         scale = ciphertext.scale
@@ -218,7 +218,7 @@ def rotate_many(
     integers = [_integer("rotate_many", "step", step) for step in steps]
     keys = [None] * len(integers) if key is None else [_key_of(key, step) for step in integers]
     if active_recorder() is None and key is None:
-        engine = engine if engine is not None else ciphertext.engine
+        engine = engine if engine is not None else ciphertext._engine
         return list(engine._rotate_many(ciphertext, integers))
     # The hoisting pass joins rotations of one ciphertext.
     return [

@@ -81,17 +81,15 @@ class CompiledCallable(Generic[P, R]):
         self._material_names = dict(material_names or {})
         self._max_specializations = max_specializations
         self._frozen_materials = frozen_materials
+        parameters = signature.parameters.values()
         self._core = _native.CallableCore(
             self._name,
             [
                 (parameter.name, parameter.kind.name, parameter.default is parameter.empty)
-                for parameter in signature.parameters.values()
+                for parameter in parameters
             ],
-            tuple(
-                None if parameter.default is parameter.empty else parameter.default
-                for parameter in signature.parameters.values()
-            ),
-            self,
+            tuple(parameter.default for parameter in parameters),
+            backend,
             on_miss == "error",
             max_specializations,
             frozen_materials,
@@ -161,6 +159,14 @@ class CompiledCallable(Generic[P, R]):
         """The original function, to compare with; None for a Program."""
         return self._function  # type: ignore[return-value]
 
+    @property
+    def source(self) -> Callable[P, R] | _native.Compilation:
+        """What is compiled: the function, or a copy of the Compilation."""
+        if self._function is not None:
+            return self._function
+        assert self._compilation is not None
+        return self._compilation.copy()
+
     # --- calls -------------------------------------------------------------------------------
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -168,15 +174,15 @@ class CompiledCallable(Generic[P, R]):
         recorder = active_recorder()
         if recorder is not None:
             return self._inline(recorder, args, kwargs)  # type: ignore[no-any-return]
-        return self._core.call(args, kwargs)  # type: ignore[no-any-return]
+        return self._core.call(self, args, kwargs)  # type: ignore[no-any-return]
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> _native.Specialization:
         """Makes the specialization for these arguments, without running it."""
-        return self._core.prepare(args, kwargs)
+        return self._core.prepare(self, args, kwargs)
 
     def explain(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """What a call with these arguments would do, and why."""
-        return self._core.explain(args, kwargs)
+        return self._core.explain(self, args, kwargs)
 
     def with_backend(self, backend: _native.OperationBackend) -> CompiledCallable[P, R]:
         """A callable of the same source on another backend.
@@ -186,7 +192,7 @@ class CompiledCallable(Generic[P, R]):
         other: CompiledCallable[P, R] = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._backend = backend
-        other._core = self._core.unlinked_copy(other)
+        other._core = self._core.unlinked_copy(backend)
         return other
 
     def clear(self) -> None:
@@ -245,7 +251,7 @@ class CompiledCallable(Generic[P, R]):
                 check_static(f"argument {name!r} of {self._name}", value)
             elif parameters is None:
                 parameters = getattr(value, "parameters", None)
-            engine = getattr(value, "engine", None)
+            engine = getattr(value, "_engine", None)
             if engine is not None:
                 engines.append(engine)
             self._check_role(name, type_)

@@ -10,14 +10,7 @@ import numpy as np
 from .. import _native
 from .._arithmetic import kind_of
 from .._recording import Location, caller_location, describe
-from ..errors import (
-    CaptureError,
-    FheliumError,
-    KeyMismatch,
-    LevelMismatch,
-    PartsMismatch,
-    ScaleMismatch,
-)
+from ..errors import CaptureError, FheliumError, KeyMismatch
 from ._tracers import (
     Captured,
     CapturedCiphertext,
@@ -41,7 +34,6 @@ _CLASSES: dict[str, type[Captured]] = {
     "key": CapturedKey,
 }
 _SCALARS = (bool, int, float, complex, str)
-_STATE_ERRORS = (ScaleMismatch, LevelMismatch, PartsMismatch)
 
 
 class CaptureRecorder:
@@ -100,25 +92,11 @@ class CaptureRecorder:
         lifted = [self.lift(operand) for operand in operands]
         if key is not None:
             lifted.append(self.lift(key))
-        try:
-            results = self._builder.operation(
-                operation, [self._id(value) for value in lifted], dict(attributes), location
-            )
-        except FheliumError as error:
-            raise self._with_operands(error, lifted) from None
+        results = self._builder.operation(
+            operation, [self._id(value) for value in lifted], dict(attributes), location
+        )
         captured = [self._captured(value, location) for value in results]
         return captured[0] if len(captured) == 1 else captured
-
-    def _with_operands(self, error: FheliumError, operands: Sequence[Captured]) -> FheliumError:
-        """The error with the lines that made the operands, where there are two to tell apart."""
-        if len(operands) < 2 or type(error) not in _STATE_ERRORS:
-            return error
-        lines = [
-            f"{side} operand: {value!r} made at {describe(value._location)}"
-            for side, value in zip(("left", "right"), operands, strict=False)
-            if value._location is not None
-        ]
-        return type(error)("; ".join([str(error), *lines])) if lines else error
 
     def _id(self, value: Captured) -> int:
         if value._value is None:
@@ -205,13 +183,13 @@ class CaptureRecorder:
                 f"{describe(caller_location())}: values of two parameter sets meet in one "
                 f"function: {value.parameters} and {self._parameters}; encrypt both under one"
             )
-        engine = getattr(value, "engine", None)
+        engine = getattr(value, "_engine", None)
         if engine is not None:
             self.meet_engine(engine)
 
     def meet_engine(self, engine: Any) -> None:
         """Remembers an engine whose keys may be needed."""
-        if all(known is not engine for known in self.engines):
+        if all(known != engine for known in self.engines):
             self.engines.append(engine)
 
     def _declare(self, captured: Captured) -> None:

@@ -17,7 +17,7 @@ use fhelium_ckks::{
 use fhelium_state::Scale;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How an engine computes; results do not depend on it, but for the seed.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,7 @@ pub struct EngineOptions {
 
 /// Everything that computing with one parameter set needs. Threads may share one.
 pub struct Engine {
+    this: Weak<Engine>,
     context: Context,
     device: Device,
     backend: OperationBackend,
@@ -68,13 +69,19 @@ impl Engine {
             Some(seed) => Randomness::from_seed_for_tests(seed),
             None => Randomness::from_os()?,
         };
-        Ok(Arc::new(Engine {
+        Ok(Arc::new_cyclic(|this| Engine {
+            this: this.clone(),
             context,
             device: options.device,
             backend: options.backend,
             randomness,
             registry: KeyRegistry::default(),
         }))
+    }
+
+    /// The shared handle of this engine, for implementations that keep it.
+    pub fn handle(&self) -> Option<Arc<Engine>> {
+        self.this.upgrade()
     }
 
     /// The parameters.

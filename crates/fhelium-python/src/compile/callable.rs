@@ -1,0 +1,358 @@
+//! The core of a compiled function: signature, cache, preparation and calls.
+
+use super::arguments::{Arguments, Call, Parameters};
+use super::backend::PyOperationBackend;
+use super::compilation::PyCompilation;
+use super::passes::PyPipeline;
+use super::signature::PyCallSignature;
+use super::specialization::{PySpecialization, run};
+use crate::errors::IntoPython;
+use crate::ir::PyType;
+use fhelium_ckks::Preset;
+use fhelium_runtime::{
+    CallSignature, Engine, EngineOptions, OperationBackend, PrepareOptions, RecursivePreparation,
+    RuntimeError, SpecializationCache, SpecializationMiss, nearest, prepare,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+/// The table of prepared specializations of one compiled function, and its calls.
+#[pyclass(name = "CallableCore", module = "fhelium._native", frozen)]
+pub struct PyCallableCore {
+    name: String,
+    parameters: Parameters,
+    error_on_miss: bool,
+    frozen_materials: bool,
+    backend: Option<OperationBackend>,
+    cache: SpecializationCache<Py<PySpecialization>>,
+    /// Variants compiled for another backend, to be linked when they are asked for.
+    unlinked: Mutex<HashMap<CallSignature, Py<PySpecialization>>>,
+}
+
+/// An error of a preparation, which runs Python and Rust.
+enum Failure {
+    Python(PyErr),
+    Runtime(RuntimeError),
+}
+
+impl From<RecursivePreparation> for Failure {
+    fn from(error: RecursivePreparation) -> Self {
+        Failure::Runtime(error.into())
+    }
+}
+
+impl From<RuntimeError> for Failure {
+    fn from(error: RuntimeError) -> Self {
+        Failure::Runtime(error)
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Failure::Python(error)
+    }
+}
+
+/// The engine of functions that compute on clear arrays alone; its parameters are never used.
+fn clear_engine() -> Result<Arc<Engine>, RuntimeError> {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+    if let Some(engine) = ENGINE.get() {
+        return Ok(engine.clone());
+    }
+    let parameters = Preset::N12Depth1Scale28.parameters();
+    let engine = Engine::new(&parameters, EngineOptions::default())?;
+    Ok(ENGINE.get_or_init(|| engine).clone())
+}
+
+impl PyCallableCore {
+    /// The arguments in the order of the parameters, or what Python says against them.
+    fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        callable: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Arguments<'py>> {
+        match self.parameters.bind(py, args, kwargs)? {
+            Some(bound) => Ok(bound),
+            None => {
+                let empty = PyDict::new(py);
+                let bound = callable.call_method1("_bind", (args, kwargs.unwrap_or(&empty)))?;
+                Ok(bound.cast_into::<PyTuple>()?.iter().collect())
+            }
+        }
+    }
+
+    fn miss(&self, signature: &CallSignature) -> RuntimeError {
+        let entries = self.cache.entries();
+        let prepared = entries.iter().map(|(signature, _)| signature);
+        RuntimeError::from(Box::new(SpecializationMiss {
+            callable: self.name.clone(),
+            prepared: entries.len(),
+            nearest: nearest(signature, prepared),
+        }))
+    }
+
+    /// The specialization of these arguments, prepared if there is none.
+    fn get_or_prepare<'py>(
+        &self,
+        py: Python<'py>,
+        callable: &Bound<'py, PyAny>,
+        bound: &[Bound<'py, PyAny>],
+        call: &Call<'py>,
+    ) -> PyResult<Arc<Py<PySpecialization>>> {
+        let callable = callable.clone().unbind();
+        let bound: Vec<Py<PyAny>> = bound.iter().map(|value| value.clone().unbind()).collect();
+        // Threads that wait for this one's preparation must not hold the interpreter.
+        let Call {
+            signature,
+            values,
+            is_value,
+            engine,
+            ..
+        } = call;
+        let engine = engine.clone();
+        py.detach(|| {
+            self.cache.get_or_prepare(signature, || {
+                let unlinked = self.unlinked();
+                let known = unlinked.get(signature);
+                let known = known.map(|known| Python::attach(|py| known.get().inner(py).clone()));
+                drop(unlinked);
+                let options = PrepareOptions {
+                    arguments: Some(values),
+                    frozen_materials: self.frozen_materials,
+                    ..PrepareOptions::default()
+                };
+                let specialization = match known {
+                    Some(known) => {
+                        let engine = match engine {
+                            Some(engine) => engine,
+                            None => known.executable().engine().clone(),
+                        };
+                        known.relink(&self.backend(), &engine, options)?
+                    }
+                    None => {
+                        let started = Instant::now();
+                        let (compilation, pipeline) = Python::attach(|py| {
+                            self.capture(py, &callable, &bound, signature, values, is_value)
+                        })?;
+                        let engine = match engine.or_else(|| compilation.engines().pop()) {
+                            Some(engine) => engine,
+                            None => clear_engine()?,
+                        };
+                        let options = PrepareOptions {
+                            capture: started.elapsed(),
+                            ..options
+                        };
+                        prepare(
+                            &compilation.0,
+                            &pipeline,
+                            &self.backend(),
+                            signature.clone(),
+                            &engine,
+                            options,
+                        )?
+                    }
+                };
+                let object = PySpecialization::new(Arc::new(specialization));
+                Ok(Python::attach(|py| Py::new(py, object))?)
+            })
+        })
+        .map_err(|failure| match failure {
+            Failure::Python(error) => error,
+            Failure::Runtime(error) => error.into_python(),
+        })
+    }
+
+    fn capture(
+        &self,
+        py: Python<'_>,
+        callable: &Py<PyAny>,
+        bound: &[Py<PyAny>],
+        signature: &CallSignature,
+        values: &[fhelium_runtime::Value],
+        is_value: &[bool],
+    ) -> PyResult<(PyCompilation, fhelium_passes::Pipeline)> {
+        let callable = callable.bind(py);
+        let mut values = values.iter();
+        let types: Vec<Option<PyType>> = is_value
+            .iter()
+            .map(|&is_value| match is_value {
+                true => values.next().map(|value| PyType(value.ty())),
+                false => None,
+            })
+            .collect();
+        let types = PyTuple::new(py, types)?;
+        let bound = PyTuple::new(py, bound.iter().map(|value| value.bind(py)))?;
+        let compilation = callable.call_method1("_source", (types, bound))?;
+        let compilation = compilation.cast::<PyCompilation>()?.get().clone();
+        let chosen =
+            callable.call_method1("_choose_pipeline", (PyCallSignature(signature.clone()),))?;
+        let pipeline = match chosen.cast::<PyPipeline>() {
+            Ok(pipeline) => pipeline.get().0.clone(),
+            Err(_) => fhelium_passes::default_pipeline(),
+        };
+        Ok((compilation, pipeline))
+    }
+
+    fn backend(&self) -> OperationBackend {
+        self.backend.clone().unwrap_or_default()
+    }
+
+    fn unlinked(&self) -> std::sync::MutexGuard<'_, HashMap<CallSignature, Py<PySpecialization>>> {
+        // A map that is only inserted into and cleared is whole after a panic too.
+        self.unlinked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyCallableCore {
+    #[new]
+    #[pyo3(signature = (
+        name, parameters, defaults, backend, error_on_miss, max_specializations, frozen_materials
+    ))]
+    fn new(
+        name: String,
+        parameters: Vec<(String, String, bool)>,
+        defaults: Bound<'_, PyTuple>,
+        backend: Option<&PyOperationBackend>,
+        error_on_miss: bool,
+        max_specializations: Option<usize>,
+        frozen_materials: bool,
+    ) -> PyResult<Self> {
+        Ok(PyCallableCore {
+            name,
+            parameters: Parameters::new(parameters, defaults)?,
+            error_on_miss,
+            frozen_materials,
+            backend: backend.map(|backend| backend.0.clone()),
+            cache: SpecializationCache::new(max_specializations.and_then(NonZeroUsize::new)),
+            unlinked: Mutex::default(),
+        })
+    }
+
+    /// Runs the specialization of these arguments, preparing it on a miss where that is allowed.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        callable: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bound = self.bind(py, callable, args, Some(kwargs))?;
+        let call = self.parameters.describe(&self.name, &bound)?;
+        let specialization = match self.cache.lookup(&call.signature) {
+            Some(found) => found,
+            None if self.error_on_miss => {
+                self.cache.count_refusal();
+                return Err(self.miss(&call.signature).into_python());
+            }
+            None => self.get_or_prepare(py, callable, &bound, &call)?,
+        };
+        run(
+            py,
+            specialization.get().inner(py),
+            &call.values,
+            call.engine,
+            call.framework.as_ref(),
+        )
+    }
+
+    /// The specialization of these arguments, prepared if there is none; it is not run.
+    fn prepare<'py>(
+        &self,
+        py: Python<'py>,
+        callable: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Py<PySpecialization>> {
+        let bound = self.bind(py, callable, args, Some(kwargs))?;
+        let call = self.parameters.describe(&self.name, &bound)?;
+        let specialization = match self.cache.peek(&call.signature) {
+            Some(found) => found,
+            None => self.get_or_prepare(py, callable, &bound, &call)?,
+        };
+        Ok(specialization.clone_ref(py))
+    }
+
+    /// What a call with these arguments would do.
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        callable: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<String> {
+        let bound = self.bind(py, callable, args, Some(kwargs))?;
+        let call = self.parameters.describe(&self.name, &bound)?;
+        if let Some(found) = self.cache.peek(&call.signature) {
+            return Ok(format!("hit\n\n{}", found.get().inner(py).explain()));
+        }
+        let what = match self.error_on_miss {
+            true => "a call would raise SpecializationMiss",
+            false => "a call would compile",
+        };
+        Ok(format!("miss: {what}\n{}", self.miss(&call.signature)))
+    }
+
+    /// A core with another backend and this one's variants, none of them linked.
+    fn unlinked_copy(&self, py: Python<'_>, backend: &PyOperationBackend) -> Self {
+        let mut unlinked = HashMap::new();
+        for (signature, variant) in self.unlinked().iter() {
+            unlinked.insert(signature.clone(), variant.clone_ref(py));
+        }
+        for (signature, variant) in self.cache.entries() {
+            unlinked.insert(signature, variant.clone_ref(py));
+        }
+        PyCallableCore {
+            name: self.name.clone(),
+            parameters: self.parameters.clone_ref(py),
+            error_on_miss: self.error_on_miss,
+            frozen_materials: self.frozen_materials,
+            backend: Some(backend.0.clone()),
+            cache: SpecializationCache::new(self.cache.limit()),
+            unlinked: Mutex::new(unlinked),
+        }
+    }
+
+    /// Drops all variants.
+    fn clear(&self) {
+        self.cache.clear();
+        self.unlinked().clear();
+    }
+
+    /// The linked variants, in the order of their preparation.
+    #[getter]
+    fn specializations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let entries = self.cache.entries();
+        PyTuple::new(py, entries.iter().map(|(_, variant)| variant.bind(py)))
+    }
+
+    /// Calls that found their variant.
+    #[getter]
+    fn hits(&self) -> u64 {
+        self.cache.counters().hits
+    }
+
+    /// Calls and preparations that found none.
+    #[getter]
+    fn misses(&self) -> u64 {
+        self.cache.counters().misses
+    }
+
+    /// Variants dropped because of the limit.
+    #[getter]
+    fn evictions(&self) -> u64 {
+        self.cache.counters().evictions
+    }
+
+    /// Seconds spent in preparations, failed ones included.
+    #[getter]
+    fn preparation_seconds(&self) -> f64 {
+        self.cache.counters().preparation.as_secs_f64()
+    }
+}

@@ -1,0 +1,174 @@
+//! Compilations.
+
+use super::materials::binding_from;
+use super::passes::PyPassReport;
+use crate::engine::PyEngine;
+use crate::ir::PyProgram;
+use fhelium_passes::Compilation;
+use fhelium_runtime::Engine;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+
+/// A Program under compilation, with the data bound to its materials.
+///
+/// Passes read and replace the Program; `material_bindings` and `workspace` are dicts that they
+/// may change.
+#[pyclass(name = "Compilation", module = "fhelium.compile", frozen)]
+#[derive(Clone)]
+pub struct PyCompilation(pub Compilation);
+
+/// What Python hangs on a compilation.
+pub struct PythonSide {
+    materials: Py<PyDict>,
+    workspace: Py<PyDict>,
+    /// Engines that the captured function used, the one of its arguments first.
+    engines: Vec<Arc<Engine>>,
+}
+
+const SIDE: &str = "python";
+
+impl PyCompilation {
+    fn make(
+        program: PyProgram,
+        materials: Bound<'_, PyDict>,
+        workspace: Bound<'_, PyDict>,
+        engines: Vec<Arc<Engine>>,
+    ) -> PyResult<Self> {
+        let py = materials.py();
+        let mut compilation = Compilation::new(program.0);
+        let side = PythonSide {
+            materials: materials.unbind(),
+            workspace: workspace.unbind(),
+            engines,
+        };
+        compilation.workspace.insert(SIDE, Arc::new(side));
+        let made = PyCompilation(compilation.clone());
+        made.bind_materials(py, &mut compilation)?;
+        Ok(PyCompilation(compilation))
+    }
+
+    /// A Program or Compilation as a Compilation.
+    pub fn from_source(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(compilation) = source.cast::<PyCompilation>() {
+            return Ok(compilation.get().clone());
+        }
+        let program = source.cast::<PyProgram>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "expected a Program or a Compilation, found {}",
+                source
+                    .get_type()
+                    .name()
+                    .map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+            ))
+        })?;
+        let empty = || PyDict::new(py);
+        PyCompilation::make(program.get().clone(), empty(), empty(), Vec::new())
+    }
+
+    /// What Python hung on it.
+    pub fn side(&self) -> Option<Arc<PythonSide>> {
+        self.0.workspace.get::<PythonSide>(SIDE)
+    }
+
+    /// The engines that the captured function used.
+    pub fn engines(&self) -> Vec<Arc<Engine>> {
+        self.side()
+            .map_or_else(Vec::new, |side| side.engines.clone())
+    }
+
+    /// Binds what the dict of materials holds now.
+    pub fn bind_materials(&self, py: Python<'_>, into: &mut Compilation) -> PyResult<()> {
+        let Some(side) = self.side() else {
+            return Ok(());
+        };
+        for (symbol, value) in side.materials.bind(py) {
+            let symbol: String = symbol.extract()?;
+            let binding = binding_from(&value)?;
+            into.material_bindings.insert(symbol, Arc::new(binding));
+        }
+        Ok(())
+    }
+
+    fn dict<'py>(
+        &self,
+        py: Python<'py>,
+        of: impl Fn(&PythonSide) -> &Py<PyDict>,
+    ) -> Bound<'py, PyDict> {
+        match self.side() {
+            Some(side) => of(&side).bind(py).clone(),
+            None => PyDict::new(py),
+        }
+    }
+}
+
+#[pymethods]
+impl PyCompilation {
+    #[new]
+    #[pyo3(signature = (program, material_bindings = None, engines = vec![]))]
+    fn new(
+        py: Python<'_>,
+        program: &PyProgram,
+        material_bindings: Option<Bound<'_, PyDict>>,
+        engines: Vec<Bound<'_, PyEngine>>,
+    ) -> PyResult<Self> {
+        let materials = match material_bindings {
+            Some(given) => given.copy()?,
+            None => PyDict::new(py),
+        };
+        let engines = engines.iter().map(|engine| engine.get().0.clone());
+        PyCompilation::make(
+            program.clone(),
+            materials,
+            PyDict::new(py),
+            engines.collect(),
+        )
+    }
+
+    /// The Program as the passes so far left it.
+    #[getter]
+    fn program(&self) -> PyProgram {
+        PyProgram(self.0.program().clone())
+    }
+
+    /// What each material's symbol is bound to.
+    #[getter]
+    fn material_bindings<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.dict(py, |side| &side.materials)
+    }
+
+    /// Entries that passes and callers hand to each other.
+    #[getter]
+    fn workspace<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.dict(py, |side| &side.workspace)
+    }
+
+    /// One report for each pass that ran, in order.
+    #[getter]
+    fn reports(&self) -> Vec<PyPassReport> {
+        self.0.reports().iter().cloned().map(PyPassReport).collect()
+    }
+
+    /// The same with dicts of its own.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let mut copy = self.0.clone();
+        let side = PythonSide {
+            materials: self.material_bindings(py).copy()?.unbind(),
+            workspace: self.workspace(py).copy()?.unbind(),
+            engines: self.engines(),
+        };
+        copy.workspace.insert(SIDE, Arc::new(side));
+        Ok(PyCompilation(copy))
+    }
+
+    fn __repr__(&self) -> String {
+        let program = self.0.program();
+        format!(
+            "<Compilation of {}, {} operations, {} passes run>",
+            program.name(),
+            program.body().ops().len(),
+            self.0.reports().len()
+        )
+    }
+}

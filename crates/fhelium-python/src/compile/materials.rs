@@ -1,0 +1,67 @@
+//! What material symbols are bound to.
+
+use crate::arrays::{is_writeable, tensor_from};
+use crate::values::value_from;
+use fhelium_runtime::{MaterialBinding, MaterialSource, RuntimeError, Value};
+use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use std::fmt;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A captured array whose owner may change it between calls.
+struct LiveArray {
+    array: Py<PyAny>,
+}
+
+impl fmt::Debug for LiveArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a captured array")
+    }
+}
+
+fn failed(error: &PyErr) -> RuntimeError {
+    RuntimeError::Value(format!("a captured array cannot be read any more: {error}"))
+}
+
+impl MaterialSource for LiveArray {
+    fn version(&self) -> Result<u64, RuntimeError> {
+        Python::attach(|py| hash(self.array.bind(py))).map_err(|error| failed(&error))
+    }
+
+    fn read(&self) -> Result<(Value, u64), RuntimeError> {
+        // Under one attachment, so that no Python code runs between the two.
+        Python::attach(|py| {
+            let array = self.array.bind(py);
+            Ok((Value::from(tensor_from(array)?), hash(array)?))
+        })
+        .map_err(|error: PyErr| failed(&error))
+    }
+}
+
+/// A hash of an array's contents.
+fn hash(array: &Bound<'_, PyAny>) -> PyResult<u64> {
+    // The usual case without a copy.
+    if let Ok(floats) = array.cast::<PyArrayDyn<f64>>()
+        && floats.is_c_contiguous()
+        && let Ok(view) = floats.try_readonly()
+        && let Ok(slice) = view.as_slice()
+    {
+        return Ok(xxh3_64(bytemuck::cast_slice(slice)));
+    }
+    let tensor = tensor_from(array)?.to_contiguous();
+    Ok(tensor.bytes().map_or(0, xxh3_64))
+}
+
+/// What a Python object binds a material to: an array that can be written to is looked at on
+/// each call, everything else is read once.
+pub fn binding_from(value: &Bound<'_, PyAny>) -> PyResult<MaterialBinding> {
+    if value.cast::<PyUntypedArray>().is_ok() && is_writeable(value) {
+        // Read once here, so that an array of a wrong kind is an error at once.
+        tensor_from(value)?;
+        let array = value.clone().unbind();
+        return Ok(MaterialBinding::Live(std::sync::Arc::new(LiveArray {
+            array,
+        })));
+    }
+    value_from(value).map(MaterialBinding::Fixed)
+}

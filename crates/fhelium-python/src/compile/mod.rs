@@ -1,0 +1,22 @@
+//! Compilations, pipelines, backends and compiled functions.
+
+mod arguments;
+mod backend;
+mod callable;
+mod compilation;
+mod materials;
+mod passes;
+mod requirements;
+mod signature;
+mod specialization;
+
+pub use backend::PyOperationBackend;
+pub use callable::PyCallableCore;
+pub use compilation::PyCompilation;
+pub use passes::{
+    PyBufferPlanning, PyConstantEncodings, PyDeadValues, PyLowerToCkks, PyPass, PyPassReport,
+    PyPipeline, PyPythonPass, PyReuse, PyRotationHoisting, PyRouteSelection, default_pipeline,
+};
+pub use requirements::{PyRequirements, program_requirements};
+pub use signature::{PyArgumentSignature, PyCallSignature};
+pub use specialization::{PyExecutable, PySpecialization};

@@ -1,0 +1,419 @@
+//! Passes and pipelines.
+
+use super::compilation::PyCompilation;
+use crate::errors::{OrRaise, bad_argument};
+use crate::ir::PyProgram;
+use fhelium_passes::passes::{
+    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, Reuse, RotationHoisting,
+    RouteSelection,
+};
+use fhelium_passes::{
+    Compilation, Dump, FunctionPass, Pass, PassContext, PassError, PassReport, PassResult,
+    Pipeline, Place,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A transformation or analysis of a Compilation.
+#[pyclass(name = "Pass", module = "fhelium.compile", frozen, subclass)]
+#[derive(Clone)]
+pub struct PyPass(Arc<dyn Pass>);
+
+#[pymethods]
+impl PyPass {
+    /// The name by which a pipeline addresses it.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The same pass under another name, so that a pipeline may hold it twice.
+    fn named(&self, name: String) -> Self {
+        let pass = self.0.clone();
+        let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
+            pass.run(compilation, context)
+        };
+        PyPass(Arc::new(FunctionPass::new(name, run)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pass {}>", self.0.name())
+    }
+}
+
+/// Removes operations whose results nothing reads.
+#[pyclass(name = "DeadValues", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyDeadValues;
+
+/// Computes equal expressions once.
+#[pyclass(name = "Reuse", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyReuse;
+
+/// Makes keys, levels and scales explicit: `he` operations become `ckks` operations.
+#[pyclass(name = "LowerToCkks", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyLowerToCkks;
+
+/// Joins rotations of one ciphertext, which then share its decomposition.
+#[pyclass(name = "RotationHoisting", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyRotationHoisting;
+
+/// Finds what depends on fixed data alone, to be computed once and kept between calls.
+#[pyclass(name = "ConstantEncodings", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyConstantEncodings;
+
+/// Chooses for each operation how it runs.
+#[pyclass(name = "RouteSelection", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyRouteSelection;
+
+/// Plans which values share buffers.
+#[pyclass(name = "BufferPlanning", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyBufferPlanning;
+
+fn pass<S>(subclass: S, pass: impl Pass + 'static) -> PyClassInitializer<S>
+where
+    S: pyo3::PyClass<BaseType = PyPass>,
+{
+    PyClassInitializer::from(PyPass(Arc::new(pass))).add_subclass(subclass)
+}
+
+#[pymethods]
+impl PyDeadValues {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        pass(PyDeadValues, DeadValues)
+    }
+}
+
+#[pymethods]
+impl PyReuse {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        pass(PyReuse, Reuse)
+    }
+}
+
+#[pymethods]
+impl PyLowerToCkks {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        pass(PyLowerToCkks, LowerToCkks)
+    }
+}
+
+#[pymethods]
+impl PyRotationHoisting {
+    /// `max_group_size`: the most rotations in one group, at least 2.
+    #[new]
+    #[pyo3(signature = (*, max_group_size = 16))]
+    fn new(max_group_size: usize) -> PyResult<PyClassInitializer<Self>> {
+        if max_group_size < 2 {
+            return Err(bad_argument(format!(
+                "max_group_size must be at least 2, found {max_group_size}"
+            )));
+        }
+        Ok(pass(
+            PyRotationHoisting,
+            RotationHoisting { max_group_size },
+        ))
+    }
+}
+
+#[pymethods]
+impl PyConstantEncodings {
+    /// `max_resident_bytes`: the most that is kept between calls.
+    #[new]
+    #[pyo3(signature = (*, max_resident_bytes = None))]
+    fn new(max_resident_bytes: Option<u64>) -> PyClassInitializer<Self> {
+        let mut encodings = ConstantEncodings::default();
+        if let Some(bytes) = max_resident_bytes {
+            encodings.max_resident_bytes = bytes;
+        }
+        pass(PyConstantEncodings, encodings)
+    }
+}
+
+#[pymethods]
+impl PyRouteSelection {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        pass(PyRouteSelection, RouteSelection::default())
+    }
+}
+
+#[pymethods]
+impl PyBufferPlanning {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        pass(PyBufferPlanning, BufferPlanning)
+    }
+}
+
+/// A pass made of a Python function.
+///
+/// The function takes a Compilation and returns the Program that takes the place of its own, or
+/// None where it stays. What comes back is verified like every pass's result.
+#[pyclass(name = "PythonPass", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyPythonPass;
+
+#[pymethods]
+impl PyPythonPass {
+    #[new]
+    fn new(name: String, function: Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+        if !function.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "a PythonPass takes a function from a Compilation to a Program or None, found {}",
+                function.get_type().name()?
+            )));
+        }
+        let function = function.unbind();
+        let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
+            run_python(&function, compilation, context)
+        };
+        Ok(pass(PyPythonPass, FunctionPass::new(name, run)))
+    }
+}
+
+fn run_python(
+    function: &Py<PyAny>,
+    compilation: &mut Compilation,
+    context: &PassContext<'_>,
+) -> Result<PassResult, PassError> {
+    Python::attach(|py| {
+        let given = Py::new(py, PyCompilation(compilation.clone()))?;
+        let returned = function.bind(py).call1((given.bind(py),))?;
+        let mut result = PassResult::default();
+        if !returned.is_none() {
+            let program = returned.cast::<PyProgram>().map_err(|_| {
+                PyTypeError::new_err(format!(
+                    "the pass must return a Program or None, found {}",
+                    returned
+                        .get_type()
+                        .name()
+                        .map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+                ))
+            })?;
+            result.stats.matched = 1;
+            result.stats.transformed = 1;
+            compilation.set_program(program.get().0.clone());
+        }
+        given.get().bind_materials(py, compilation)?;
+        Ok(result)
+    })
+    .map_err(|error: PyErr| {
+        let text = Python::attach(|py| error.value(py).to_string());
+        context.error(text).caused_by(error)
+    })
+}
+
+/// What one pass of a pipeline did, and how long it took.
+#[pyclass(name = "PassReport", module = "fhelium.compile", frozen)]
+pub struct PyPassReport(pub PassReport);
+
+#[pymethods]
+impl PyPassReport {
+    /// The pass.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Counts of operations: matched, transformed, inserted, removed and skipped.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = PyDict::new(py);
+        let counts = &self.0.result.stats;
+        stats.set_item("matched", counts.matched)?;
+        stats.set_item("transformed", counts.transformed)?;
+        stats.set_item("inserted", counts.inserted)?;
+        stats.set_item("removed", counts.removed)?;
+        stats.set_item("skipped", counts.skipped)?;
+        Ok(stats)
+    }
+
+    /// Remarks, with the operation and line that each is about.
+    #[getter]
+    fn diagnostics(&self) -> Vec<String> {
+        let remarks = self.0.result.diagnostics.iter();
+        remarks.map(ToString::to_string).collect()
+    }
+
+    /// Choices: subject, selected, candidates and details of each.
+    #[getter]
+    fn decisions(&self) -> Vec<(String, String, Vec<String>, String)> {
+        let decisions = self.0.result.decisions.iter().cloned();
+        decisions
+            .map(|choice| {
+                (
+                    choice.subject,
+                    choice.selected,
+                    choice.candidates,
+                    choice.details,
+                )
+            })
+            .collect()
+    }
+
+    /// Seconds in the pass itself.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.0.time.as_secs_f64()
+    }
+
+    /// Operations before and after.
+    #[getter]
+    fn operations(&self) -> (usize, usize) {
+        self.0.operations
+    }
+
+    fn __repr__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// An ordered sequence of passes with unique names, verified after every pass.
+///
+/// A Pipeline is a value: every edit returns another one. A pass is addressed by its name or by
+/// its position, counted from 0.
+#[pyclass(name = "Pipeline", module = "fhelium.compile", frozen)]
+#[derive(Clone)]
+pub struct PyPipeline(pub Pipeline);
+
+/// A pass of a pipeline, by name or position.
+#[derive(FromPyObject)]
+enum PlaceArgument {
+    Position(usize),
+    Name(String),
+}
+
+impl PlaceArgument {
+    fn place(&self) -> Place<'_> {
+        match self {
+            PlaceArgument::Position(position) => Place::Position(*position),
+            PlaceArgument::Name(name) => Place::Name(name),
+        }
+    }
+}
+
+fn passes_from(passes: &Bound<'_, PyTuple>) -> PyResult<Vec<Arc<dyn Pass>>> {
+    passes
+        .iter()
+        .map(|pass| match pass.cast::<PyPass>() {
+            Ok(pass) => Ok(pass.get().0.clone()),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "a pipeline holds passes, such as DeadValues() or PythonPass(name, function), \
+                 found {}",
+                pass.get_type().name()?
+            ))),
+        })
+        .collect()
+}
+
+#[pymethods]
+impl PyPipeline {
+    #[new]
+    #[pyo3(signature = (*passes))]
+    fn new(passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let passes = passes_from(passes)?;
+        Pipeline::from_passes(passes).or_raise().map(PyPipeline)
+    }
+
+    /// The names of the passes, in order.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.0.names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// The passes, in order.
+    #[getter]
+    fn passes(&self) -> Vec<PyPass> {
+        self.0.passes().iter().cloned().map(PyPass).collect()
+    }
+
+    /// Passes added at the end.
+    #[pyo3(signature = (*passes))]
+    fn then(&self, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let passes = passes_from(passes)?;
+        self.0.clone().then(passes).or_raise().map(PyPipeline)
+    }
+
+    /// Passes put before the one at `place`.
+    #[pyo3(signature = (place, *passes))]
+    fn before(&self, place: PlaceArgument, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let (passes, place) = (passes_from(passes)?, place.place());
+        self.0
+            .clone()
+            .before(place, passes)
+            .or_raise()
+            .map(PyPipeline)
+    }
+
+    /// Passes put after the one at `place`.
+    #[pyo3(signature = (place, *passes))]
+    fn after(&self, place: PlaceArgument, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let (passes, place) = (passes_from(passes)?, place.place());
+        self.0
+            .clone()
+            .after(place, passes)
+            .or_raise()
+            .map(PyPipeline)
+    }
+
+    /// Passes put in the place of the one at `place`.
+    #[pyo3(signature = (place, *passes))]
+    fn replace(&self, place: PlaceArgument, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let (passes, place) = (passes_from(passes)?, place.place());
+        self.0
+            .clone()
+            .replace(place, passes)
+            .or_raise()
+            .map(PyPipeline)
+    }
+
+    /// The pipeline without the pass at `place`.
+    fn remove(&self, place: PlaceArgument) -> PyResult<Self> {
+        self.0
+            .clone()
+            .remove(place.place())
+            .or_raise()
+            .map(PyPipeline)
+    }
+
+    /// Runs the passes on a Compilation or Program, and gives what comes out.
+    ///
+    /// `dump` names a directory into which the Program is written after each pass; without it,
+    /// the environment variable FHELIUM_DUMP does.
+    #[pyo3(signature = (compilation, *, dump = None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        compilation: &Bound<'_, PyAny>,
+        dump: Option<PathBuf>,
+    ) -> PyResult<PyCompilation> {
+        let source = PyCompilation::from_source(py, compilation)?;
+        let dump = dump.map_or_else(Dump::from_environment, Dump::To);
+        py.detach(|| self.0.run_with(source.0, &dump))
+            .or_raise()
+            .map(PyCompilation)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Pipeline[{}]", self.0)
+    }
+}
+
+/// What compiled functions run through unless they are given another pipeline.
+///
+/// It removes dead values, computes equal expressions once, makes keys and levels explicit,
+/// hoists rotations, keeps constant encodings, and plans routes and buffers. It inserts no
+/// rescale and no relinearization.
+#[pyfunction]
+pub fn default_pipeline() -> PyPipeline {
+    PyPipeline(fhelium_passes::default_pipeline())
+}

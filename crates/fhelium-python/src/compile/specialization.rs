@@ -1,0 +1,297 @@
+//! Linked variants of compiled functions.
+
+use super::backend::PyOperationBackend;
+use super::compilation::PyCompilation;
+use super::signature::PyCallSignature;
+use crate::errors::OrRaise;
+use crate::ir::{PyProgram, literal_to_python, location_to_python};
+use crate::values::{value_from, value_to_python};
+use fhelium_ir::OutputTree;
+use fhelium_runtime::{Engine, Specialization, Value};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A variant of a compiled function: its Program after the passes, linked to a backend.
+#[pyclass(name = "Specialization", module = "fhelium.compile", frozen)]
+pub struct PySpecialization(Arc<Specialization>);
+
+impl PySpecialization {
+    /// A variant.
+    pub fn new(specialization: Arc<Specialization>) -> Self {
+        PySpecialization(specialization)
+    }
+
+    /// The variant.
+    pub fn inner(&self, _py: Python<'_>) -> &Arc<Specialization> {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl PySpecialization {
+    /// What the arguments must be.
+    #[getter]
+    fn signature(&self) -> PyCallSignature {
+        PyCallSignature(self.0.signature().clone())
+    }
+
+    /// The Compilation before the passes.
+    #[getter]
+    fn source(&self) -> PyCompilation {
+        PyCompilation(self.0.source().clone())
+    }
+
+    /// The Compilation after the passes, with their reports.
+    #[getter]
+    fn compilation(&self) -> PyCompilation {
+        PyCompilation(self.0.compilation().clone())
+    }
+
+    /// The Program after the passes.
+    #[getter]
+    fn program(&self) -> PyProgram {
+        PyProgram(self.0.program().clone())
+    }
+
+    /// The backend that it was linked with.
+    #[getter]
+    fn backend(&self) -> PyOperationBackend {
+        PyOperationBackend(self.0.backend().clone())
+    }
+
+    /// What runs.
+    #[getter]
+    fn executable(&self) -> PyExecutable {
+        PyExecutable(self.0.clone())
+    }
+
+    /// Operations with their implementations, keys, materials and bytes; read-only.
+    #[getter]
+    fn manifest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let manifest = self.0.manifest();
+        let operations = PyList::empty(py);
+        for entry in &manifest.operations {
+            let operation = PyDict::new(py);
+            operation.set_item("operation", entry.operation.name())?;
+            operation.set_item("implementation", &*entry.implementation)?;
+            operation.set_item("device", entry.device.to_string())?;
+            operation.set_item("prologue", entry.prologue)?;
+            operation.set_item("location", location_to_python(entry.location.as_ref()))?;
+            operations.append(read_only(operation)?)?;
+        }
+        let whole = PyDict::new(py);
+        whole.set_item("operations", PyTuple::new(py, operations)?)?;
+        whole.set_item("keys", self.keys(py)?)?;
+        let materials = PyDict::new(py);
+        for (symbol, live) in &manifest.materials {
+            materials.set_item(&**symbol, if *live { "live" } else { "fixed" })?;
+        }
+        whole.set_item("materials", read_only(materials)?)?;
+        let bytes = PyDict::new(py);
+        bytes.set_item("inputs", manifest.memory.inputs)?;
+        bytes.set_item("peak", manifest.memory.peak)?;
+        bytes.set_item("resident", manifest.memory.resident)?;
+        whole.set_item("bytes", read_only(bytes)?)?;
+        read_only(whole)
+    }
+
+    /// Counts of operations and of the work in them, and the time of the runs so far.
+    #[getter]
+    fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let cost = self.0.cost();
+        let operations = PyDict::new(py);
+        for (name, (count, _)) in &cost.operations {
+            operations.set_item(name, count)?;
+        }
+        let whole = PyDict::new(py);
+        whole.set_item("operations", read_only(operations)?)?;
+        whole.set_item("transforms", cost.total.transforms)?;
+        whole.set_item("products", cost.total.products)?;
+        whole.set_item("key_switches", cost.total.key_switches)?;
+        let (runs, time) = self.0.executable().measured();
+        whole.set_item("runs", runs)?;
+        whole.set_item("seconds", time.as_secs_f64())?;
+        let times = self.0.times();
+        let preparation = PyDict::new(py);
+        preparation.set_item("capture", times.capture.as_secs_f64())?;
+        preparation.set_item("passes", times.passes.as_secs_f64())?;
+        preparation.set_item("link", times.link.as_secs_f64())?;
+        whole.set_item("preparation_seconds", read_only(preparation)?)?;
+        read_only(whole)
+    }
+
+    /// The evaluation keys that a call looks up: kind, and the lines that need it.
+    #[getter]
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let keys = self.0.keys().iter().map(|key| {
+            let lines: Vec<_> = key
+                .locations
+                .iter()
+                .filter_map(|location| location_to_python(Some(location)))
+                .collect();
+            (key.kind.to_string(), lines)
+        });
+        PyTuple::new(py, keys.collect::<Vec<_>>())
+    }
+
+    /// A text for people: signature, passes, implementations, keys, costs, bytes and times.
+    fn explain(&self) -> String {
+        self.0.explain()
+    }
+
+    /// Writes a picture of the Program.
+    fn to_svg(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let program = self.0.program();
+        py.detach(|| std::fs::write(&path, program.to_text()))
+            .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
+    }
+
+    fn _repr_html_(&self) -> String {
+        let mut rows = String::new();
+        let mut row = |name: &str, value: &str| {
+            rows.push_str(&format!(
+                "<tr><th style=\"text-align:left\">{}</th><td style=\"text-align:left\">{}</td></tr>",
+                escape(name),
+                escape(value)
+            ));
+        };
+        row("function", self.0.program().name());
+        for argument in self.0.signature().arguments() {
+            row(&argument.name, &argument.condition.to_string());
+        }
+        for (operation, implementation, count) in self.0.manifest().summary() {
+            row(operation.name(), &format!("{count} x {implementation}"));
+        }
+        let keys = self.0.keys().iter().map(|key| key.kind.to_string());
+        row("keys", &keys.collect::<Vec<_>>().join(", "));
+        let memory = self.0.manifest().memory;
+        row("peak bytes", &memory.peak.to_string());
+        let (runs, time) = self.0.executable().measured();
+        row("runs", &format!("{runs} in {:.3} s", time.as_secs_f64()));
+        format!("<table>{rows}</table>")
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Specialization {}{}, {} operations>",
+            self.0.program().name(),
+            self.0.signature(),
+            self.0.program().body().ops().len()
+        )
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+fn read_only(dict: Bound<'_, PyDict>) -> PyResult<Bound<'_, PyAny>> {
+    PyModule::import(dict.py(), "types")?
+        .getattr("MappingProxyType")?
+        .call1((dict,))
+}
+
+/// A linked Program.
+#[pyclass(name = "Executable", module = "fhelium.compile", frozen)]
+pub struct PyExecutable(Arc<Specialization>);
+
+#[pymethods]
+impl PyExecutable {
+    /// Runs it on the Program's inputs, in order.
+    #[pyo3(signature = (*inputs))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let values = inputs
+            .iter()
+            .map(|input| value_from(&input))
+            .collect::<PyResult<Vec<_>>>()?;
+        run(py, &self.0, &values, None, None)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Executable of {}>", self.0.program().name())
+    }
+}
+
+/// Runs a variant and gives its results as Python objects, in the framework that was given.
+pub fn run<'py>(
+    py: Python<'py>,
+    specialization: &Arc<Specialization>,
+    values: &[Value],
+    engine: Option<Arc<Engine>>,
+    framework: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let executable = specialization.executable();
+    let outputs = py.detach(|| executable.run(values)).or_raise()?;
+    let engine = engine.unwrap_or_else(|| executable.engine().clone());
+    let mut results = Results {
+        py,
+        engine,
+        framework,
+        known: Vec::new(),
+    };
+    results.rebuild(&outputs)
+}
+
+struct Results<'a, 'py> {
+    py: Python<'py>,
+    engine: Arc<Engine>,
+    framework: Option<&'a Bound<'py, PyAny>>,
+    /// Objects by the data they stand for: what is returned twice is one object.
+    known: Vec<(*const (), Bound<'py, PyAny>)>,
+}
+
+impl<'py> Results<'_, 'py> {
+    fn rebuild(&mut self, tree: &OutputTree<Value>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        Ok(match tree {
+            OutputTree::Value(value) => self.leaf(value)?,
+            OutputTree::Literal(literal) => literal_to_python(py, literal)?,
+            OutputTree::Tuple(items) => PyTuple::new(py, self.all(items)?)?.into_any(),
+            OutputTree::List(items) => PyList::new(py, self.all(items)?)?.into_any(),
+            OutputTree::Dict(items) => {
+                let dict = PyDict::new(py);
+                for (key, item) in items {
+                    dict.set_item(literal_to_python(py, key)?, self.rebuild(item)?)?;
+                }
+                dict.into_any()
+            }
+        })
+    }
+
+    fn all(&mut self, items: &[OutputTree<Value>]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        items.iter().map(|item| self.rebuild(item)).collect()
+    }
+
+    fn leaf(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+        let data = address(value);
+        if let Some((_, object)) = self.known.iter().find(|(known, _)| *known == data) {
+            return Ok(object.clone());
+        }
+        let mut object = value_to_python(self.py, value.clone(), &self.engine)?;
+        if let (Value::Tensor(_), Some(framework)) = (value, self.framework)
+            && framework.hasattr("from_dlpack")?
+        {
+            object = framework.call_method1("from_dlpack", (object,))?;
+        }
+        self.known.push((data, object.clone()));
+        Ok(object)
+    }
+}
+
+fn address(value: &Value) -> *const () {
+    match value {
+        Value::Ciphertext(value) => Arc::as_ptr(value).cast(),
+        Value::Plaintext(value) => Arc::as_ptr(value).cast(),
+        Value::Tensor(value) => Arc::as_ptr(value).cast(),
+        Value::Key(value) => Arc::as_ptr(value).cast(),
+    }
+}

@@ -1,0 +1,239 @@
+//! The engine.
+
+use crate::arrays::tensor_to_python;
+use crate::errors::{OrRaise, bad_argument};
+use crate::ir::{attributes_from, operation_from_name};
+use crate::keys::{PyEvaluationKeys, PyKeySet, PyPublicKey, PySecretKey};
+use crate::parameters::PyParameters;
+use crate::values::{PyCiphertext, PyPlaintext, value_from, value_to_python};
+use fhelium_ckks::{EncryptionKey, NoiseFlooding};
+use fhelium_runtime::{Device, Engine, EngineOptions, OperationBackend, Value};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+
+/// What `fhelium.Engine` stands on.
+#[pyclass(name = "Engine", module = "fhelium._native", frozen, subclass)]
+#[derive(Clone)]
+pub struct PyEngine(pub Arc<Engine>);
+
+#[pymethods]
+impl PyEngine {
+    #[new]
+    #[pyo3(signature = (parameters, *, device = "cpu", threads = None, seed = None))]
+    fn new(
+        py: Python<'_>,
+        parameters: &PyParameters,
+        device: &str,
+        threads: Option<i64>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let threads = match threads {
+            None => None,
+            Some(count) if count > 0 => Some(count as usize),
+            Some(count) => {
+                return Err(bad_argument(format!(
+                    "threads must be positive, or None for one on each core, found {count}"
+                )));
+            }
+        };
+        let options = EngineOptions {
+            device: device.parse::<Device>().or_raise()?,
+            threads,
+            tier: None,
+            seed,
+            backend: OperationBackend::standard(),
+        };
+        py.detach(|| Engine::new(&parameters.0, options))
+            .or_raise()
+            .map(PyEngine)
+    }
+
+    /// The parameters.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.0.parameters().clone())
+    }
+
+    /// Numbers in a message.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    /// Where it computes.
+    #[getter]
+    fn device(&self) -> String {
+        self.0.device().to_string()
+    }
+
+    /// Bytes of the evaluation keys that keygen would make, known before it does.
+    #[pyo3(signature = (*, rotations = vec![], conjugation = false))]
+    fn predicted_key_bytes(&self, rotations: Vec<i64>, conjugation: bool) -> usize {
+        self.0.predicted_key_bytes(&rotations, conjugation)
+    }
+
+    fn _keygen(
+        &self,
+        py: Python<'_>,
+        rotations: Vec<i64>,
+        conjugation: bool,
+    ) -> PyResult<PyKeySet> {
+        let keys = py
+            .detach(|| self.0.keygen(&rotations, conjugation))
+            .or_raise()?;
+        Ok(PyKeySet {
+            keys,
+            parameters: self.0.parameters().clone(),
+        })
+    }
+
+    fn _use(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(keys) = keys.cast::<PyEvaluationKeys>() {
+            return self.0.use_keys(&keys.get().keys).or_raise();
+        }
+        if keys.cast::<PyKeySet>().is_ok() {
+            return Err(PyTypeError::new_err(
+                "use: a KeySet holds the secret; give keys.evaluation()",
+            ));
+        }
+        Err(PyTypeError::new_err(format!(
+            "use: expected EvaluationKeys, such as keys.evaluation(), found {}",
+            keys.get_type().name()?
+        )))
+    }
+
+    fn _apply<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &str,
+        operands: Vec<Bound<'py, PyAny>>,
+        attributes: &Bound<'py, PyDict>,
+        key: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let kind = operation_from_name(operation)?;
+        let attributes = attributes_from(kind, attributes)?;
+        let values = operands
+            .iter()
+            .chain(key.as_ref())
+            .map(value_from)
+            .collect::<PyResult<Vec<Value>>>()?;
+        let results = py
+            .detach(|| self.0.apply(kind, &values, &attributes, None))
+            .or_raise()?;
+        let mut results = results
+            .into_iter()
+            .map(|value| value_to_python(py, value, &self.0))
+            .collect::<PyResult<Vec<_>>>()?;
+        if results.len() == 1 {
+            return Ok(results.remove(0));
+        }
+        Ok(results.into_pyobject(py)?.into_any())
+    }
+
+    fn _rotate_many<'py>(
+        &self,
+        py: Python<'py>,
+        ciphertext: &PyCiphertext,
+        steps: Vec<i64>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let value = Value::Ciphertext(ciphertext.value.clone());
+        let results = py
+            .detach(|| self.0.rotate_many(&value, &steps))
+            .or_raise()?;
+        let results = results.into_iter();
+        results
+            .map(|value| value_to_python(py, value, &self.0))
+            .collect()
+    }
+
+    fn _decode<'py>(
+        &self,
+        py: Python<'py>,
+        plaintext: &PyPlaintext,
+        real: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = py
+            .detach(|| self.0.decode(&plaintext.value, real))
+            .or_raise()?;
+        tensor_to_python(py, &tensor)
+    }
+
+    fn _encrypt<'py>(
+        &self,
+        py: Python<'py>,
+        plaintext: &PyPlaintext,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let encrypt = |key: EncryptionKey<'_>| self.0.encrypt(&plaintext.value, key);
+        let ciphertext = if let Ok(public) = key.cast::<PyPublicKey>() {
+            let key = &*public.get().key;
+            py.detach(|| encrypt(EncryptionKey::Public(key)))
+        } else if let Ok(secret) = key.cast::<PySecretKey>() {
+            let key = &*secret.get().key;
+            py.detach(|| encrypt(EncryptionKey::Secret(key)))
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "encrypt: key must be a PublicKey or a SecretKey, such as keys.public, found {}",
+                key.get_type().name()?
+            )));
+        };
+        value_to_python(py, Value::from(ciphertext.or_raise()?), &self.0)
+    }
+
+    fn _decrypt<'py>(
+        &self,
+        py: Python<'py>,
+        ciphertext: &Bound<'py, PyAny>,
+        secret: &Bound<'py, PyAny>,
+        real: bool,
+        noise_flooding: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ciphertext = ciphertext.cast::<PyCiphertext>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "decrypt: expected a Ciphertext, found {}",
+                class_name(ciphertext)
+            ))
+        })?;
+        let secret = secret.cast::<PySecretKey>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "decrypt: the secret key is needed, such as keys.secret, found {}",
+                class_name(secret)
+            ))
+        })?;
+        let (value, key) = (&ciphertext.get().value, &secret.get().key);
+        let flooding = noise_flooding.map(|log2_standard_deviation| NoiseFlooding {
+            log2_standard_deviation,
+        });
+        let tensor = py
+            .detach(|| {
+                let plaintext = self.0.decrypt(value, key, flooding)?;
+                self.0.decode(&plaintext, real)
+            })
+            .or_raise()?;
+        tensor_to_python(py, &tensor)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<PyEngine>()
+            .is_ok_and(|other| Arc::ptr_eq(&other.get().0, &self.0))
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Engine on {} of {}>", self.device(), self.0.parameters())
+    }
+}
+
+/// The name of an object's class, for messages.
+pub fn class_name(object: &Bound<'_, PyAny>) -> String {
+    object
+        .get_type()
+        .name()
+        .map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}

@@ -1,0 +1,364 @@
+//! Keys.
+
+use crate::errors::raise;
+use crate::ir::PyType;
+use crate::parameters::PyParameters;
+use fhelium_ckks::{KeyKind, KeySwitchKey, Parameters, PublicKey, SecretKey, normalize_step};
+use fhelium_runtime::{EvaluationKeys, KeySet, Value};
+use fhelium_state::ErrorKind;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The key that decrypts. It never shows its contents.
+#[pyclass(name = "SecretKey", module = "fhelium", frozen)]
+pub struct PySecretKey {
+    pub key: Arc<SecretKey>,
+    parameters: Parameters,
+}
+
+/// The key that encrypts.
+#[pyclass(name = "PublicKey", module = "fhelium", frozen)]
+pub struct PyPublicKey {
+    pub key: Arc<PublicKey>,
+    parameters: Parameters,
+}
+
+/// A key for relinearization, one rotation or conjugation.
+#[pyclass(name = "EvaluationKey", module = "fhelium", frozen)]
+pub struct PyEvaluationKey {
+    pub key: Arc<KeySwitchKey>,
+    parameters: Parameters,
+}
+
+impl PyEvaluationKey {
+    /// A key of these parameters.
+    pub fn new(key: Arc<KeySwitchKey>, parameters: &Parameters) -> Self {
+        PyEvaluationKey {
+            key,
+            parameters: parameters.clone(),
+        }
+    }
+}
+
+#[pymethods]
+impl PySecretKey {
+    /// The id of the secret: random, not derived from it.
+    #[getter]
+    fn secret_id(&self) -> String {
+        self.key.secret_id().to_string()
+    }
+
+    /// The parameters.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.parameters.clone())
+    }
+
+    /// Bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.key.nbytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<SecretKey of secret {}>", self.key.secret_id())
+    }
+}
+
+#[pymethods]
+impl PyPublicKey {
+    /// The id of the secret that decrypts what this key encrypts.
+    #[getter]
+    fn secret_id(&self) -> String {
+        self.key.secret_id().to_string()
+    }
+
+    /// The parameters.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.parameters.clone())
+    }
+
+    /// Bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.key.nbytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<PublicKey of secret {}>", self.key.secret_id())
+    }
+}
+
+#[pymethods]
+impl PyEvaluationKey {
+    #[classattr]
+    fn _fhelium_kind() -> &'static str {
+        "key"
+    }
+
+    /// What it is for: "relinearization", "rotation" or "conjugation".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.key.key_kind() {
+            KeyKind::Relinearization => "relinearization",
+            KeyKind::Rotation { .. } => "rotation",
+            KeyKind::Conjugation => "conjugation",
+        }
+    }
+
+    /// The step of a rotation key, from 0 to slots - 1.
+    #[getter]
+    fn step(&self) -> Option<usize> {
+        match self.key.key_kind() {
+            KeyKind::Rotation { step } => Some(step),
+            KeyKind::Relinearization | KeyKind::Conjugation => None,
+        }
+    }
+
+    /// The id of the secret.
+    #[getter]
+    fn secret_id(&self) -> String {
+        self.key.secret_id().to_string()
+    }
+
+    /// The parameters.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.parameters.clone())
+    }
+
+    /// Bytes: one half and the seed of the other.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.key.nbytes()
+    }
+
+    fn _type(&self) -> PyType {
+        PyType(Value::Key(self.key.clone()).ty())
+    }
+
+    fn __repr__(&self) -> String {
+        let step = self
+            .step()
+            .map_or_else(String::new, |step| format!(" by {step}"));
+        format!(
+            "<EvaluationKey for {}{step} of secret {}>",
+            self.kind(),
+            self.key.secret_id()
+        )
+    }
+}
+
+/// Rotation keys by step; steps are taken modulo the slots, so that -1 and slots - 1 are one.
+#[pyclass(name = "RotationKeys", module = "fhelium", frozen, mapping)]
+#[derive(Clone)]
+pub struct PyRotationKeys {
+    keys: BTreeMap<usize, Arc<KeySwitchKey>>,
+    parameters: Parameters,
+}
+
+impl PyRotationKeys {
+    fn find(&self, step: i64) -> Option<&Arc<KeySwitchKey>> {
+        self.keys
+            .get(&normalize_step(step, self.parameters.slots()))
+    }
+
+    fn wrap(&self, key: &Arc<KeySwitchKey>) -> PyEvaluationKey {
+        PyEvaluationKey::new(key.clone(), &self.parameters)
+    }
+}
+
+#[pymethods]
+impl PyRotationKeys {
+    fn __getitem__(&self, step: i64) -> PyResult<PyEvaluationKey> {
+        let key = self.find(step).ok_or_else(|| {
+            raise(
+                ErrorKind::MissingKey,
+                format!(
+                    "there is no rotation key for step {step}; there are keys for {:?}: add it to \
+                     rotations of keygen",
+                    self.keys()
+                ),
+            )
+        })?;
+        Ok(self.wrap(key))
+    }
+
+    fn __contains__(&self, step: &Bound<'_, PyAny>) -> bool {
+        step.extract()
+            .is_ok_and(|step: i64| self.find(step).is_some())
+    }
+
+    fn __len__(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.keys().into_pyobject(py)?.try_iter()?.into_any())
+    }
+
+    /// The steps, from 1 to slots - 1, ascending.
+    fn keys(&self) -> Vec<usize> {
+        self.keys.keys().copied().collect()
+    }
+
+    /// The keys, in the order of the steps.
+    fn values(&self) -> Vec<PyEvaluationKey> {
+        self.keys.values().map(|key| self.wrap(key)).collect()
+    }
+
+    /// Steps and keys.
+    fn items(&self) -> Vec<(usize, PyEvaluationKey)> {
+        let items = self.keys.iter();
+        items.map(|(step, key)| (*step, self.wrap(key))).collect()
+    }
+
+    /// The key of a step, or the default.
+    #[pyo3(signature = (step, default = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        step: i64,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.find(step) {
+            Some(key) => Ok(Some(self.wrap(key).into_pyobject(py)?.into_any())),
+            None => Ok(default),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<RotationKeys for {:?}>", self.keys())
+    }
+}
+
+/// A secret key with the keys that belong to it.
+#[pyclass(name = "KeySet", module = "fhelium", frozen)]
+pub struct PyKeySet {
+    pub keys: KeySet,
+    pub parameters: Parameters,
+}
+
+#[pymethods]
+impl PyKeySet {
+    /// The key that decrypts.
+    #[getter]
+    fn secret(&self) -> PySecretKey {
+        PySecretKey {
+            key: self.keys.secret.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+
+    /// The key that encrypts.
+    #[getter]
+    fn public(&self) -> PyPublicKey {
+        PyPublicKey {
+            key: self.keys.public.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+
+    /// The relinearization key.
+    #[getter]
+    fn relinearization(&self) -> PyEvaluationKey {
+        PyEvaluationKey::new(self.keys.relinearization.clone(), &self.parameters)
+    }
+
+    /// The rotation keys by step.
+    #[getter]
+    fn rotations(&self) -> PyRotationKeys {
+        PyRotationKeys {
+            keys: self.keys.rotations.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+
+    /// The conjugation key, if one was asked for.
+    #[getter]
+    fn conjugation(&self) -> Option<PyEvaluationKey> {
+        let key = self.keys.conjugation.clone()?;
+        Some(PyEvaluationKey::new(key, &self.parameters))
+    }
+
+    /// Bytes of all keys.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.keys.nbytes()
+    }
+
+    /// The keys without the secret: what someone who computes needs.
+    fn evaluation(&self) -> PyEvaluationKeys {
+        PyEvaluationKeys {
+            keys: self.keys.evaluation(),
+            parameters: self.parameters.clone(),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<KeySet of secret {}: rotations {:?}, {} bytes>",
+            self.keys.secret.secret_id(),
+            self.rotations().keys(),
+            self.nbytes()
+        )
+    }
+}
+
+/// The keys that someone who computes needs; no secret is among them.
+#[pyclass(name = "EvaluationKeys", module = "fhelium", frozen)]
+pub struct PyEvaluationKeys {
+    pub keys: EvaluationKeys,
+    pub parameters: Parameters,
+}
+
+#[pymethods]
+impl PyEvaluationKeys {
+    /// The key that encrypts, if it is here.
+    #[getter]
+    fn public(&self) -> Option<PyPublicKey> {
+        Some(PyPublicKey {
+            key: self.keys.public.clone()?,
+            parameters: self.parameters.clone(),
+        })
+    }
+
+    /// The relinearization key, if it is here.
+    #[getter]
+    fn relinearization(&self) -> Option<PyEvaluationKey> {
+        let key = self.keys.relinearization.clone()?;
+        Some(PyEvaluationKey::new(key, &self.parameters))
+    }
+
+    /// The rotation keys by step.
+    #[getter]
+    fn rotations(&self) -> PyRotationKeys {
+        PyRotationKeys {
+            keys: self.keys.rotations.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+
+    /// The conjugation key, if it is here.
+    #[getter]
+    fn conjugation(&self) -> Option<PyEvaluationKey> {
+        let key = self.keys.conjugation.clone()?;
+        Some(PyEvaluationKey::new(key, &self.parameters))
+    }
+
+    /// Bytes of all keys.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.keys.nbytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<EvaluationKeys: rotations {:?}, {} bytes>",
+            self.rotations().keys(),
+            self.nbytes()
+        )
+    }
+}

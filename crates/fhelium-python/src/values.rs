@@ -1,0 +1,266 @@
+//! Ciphertexts and plaintexts.
+
+use crate::arrays::{tensor_from, tensor_to_python};
+use crate::engine::PyEngine;
+use crate::errors::OrRaise;
+use crate::ir::PyType;
+use crate::keys::PyEvaluationKey;
+use crate::parameters::PyParameters;
+use crate::scale::PyScale;
+use fhelium_ckks::{Ciphertext, Plaintext};
+use fhelium_runtime::{Device, Engine, Value};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType as PyClass};
+use std::sync::Arc;
+
+/// Encrypted messages of all slots each, batched or not.
+#[pyclass(name = "Ciphertext", module = "fhelium._native", frozen, subclass)]
+pub struct PyCiphertext {
+    pub value: Arc<Ciphertext>,
+    pub engine: Arc<Engine>,
+}
+
+/// Encoded messages of all slots each, batched or not.
+#[pyclass(name = "Plaintext", module = "fhelium._native", frozen, subclass)]
+pub struct PyPlaintext {
+    pub value: Arc<Plaintext>,
+    pub engine: Arc<Engine>,
+}
+
+fn check_device(device: &str) -> PyResult<()> {
+    match device.parse::<Device>().or_raise()? {
+        Device::Cpu => Ok(()),
+        other => Err(crate::errors::raise(
+            fhelium_state::ErrorKind::Device,
+            format!("device {other} cannot be used: this build has no CUDA kernels"),
+        )),
+    }
+}
+
+#[pymethods]
+impl PyCiphertext {
+    #[new]
+    fn new(value: &Bound<'_, PyCiphertext>) -> Self {
+        PyCiphertext {
+            value: value.get().value.clone(),
+            engine: value.get().engine.clone(),
+        }
+    }
+
+    /// Rescales left.
+    #[getter]
+    fn level(&self) -> usize {
+        self.value.state().level
+    }
+
+    /// The exact scale.
+    #[getter]
+    fn scale(&self) -> PyScale {
+        PyScale(self.value.state().scale.clone())
+    }
+
+    /// Two, or three after a product that is not relinearized.
+    #[getter]
+    fn parts(&self) -> usize {
+        self.value.state().parts
+    }
+
+    /// Batch axes; () for a single ciphertext.
+    #[getter]
+    fn batch_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.value.batch_shape())
+    }
+
+    /// Where its residues are.
+    #[getter]
+    fn device(&self) -> String {
+        self.engine.device().to_string()
+    }
+
+    /// Bytes of its residues.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.value.nbytes()
+    }
+
+    /// The parameters under which it was encrypted.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.engine.parameters().clone())
+    }
+
+    /// The id of the secret that decrypts it.
+    #[getter]
+    fn secret_id(&self) -> String {
+        self.value.secret_id().to_string()
+    }
+
+    /// The same ciphertext on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        check_device(device)?;
+        Ok(slf.clone())
+    }
+
+    /// The residues, shape (batch..., parts, primes, N) in the transform domain: for tests.
+    fn _residues<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let n = self.engine.parameters().n();
+        let mut shape = self.value.batch_shape().to_vec();
+        shape.extend([self.value.state().parts, self.value.state().level + 1, n]);
+        crate::arrays::array_to_python(py, &shape, self.value.data().to_vec())
+    }
+
+    #[getter]
+    fn _engine(&self) -> PyEngine {
+        PyEngine(self.engine.clone())
+    }
+
+    fn _type(&self) -> PyType {
+        PyType(Value::Ciphertext(self.value.clone()).ty())
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Ciphertext level={} scale={} parts={} batch_shape={:?}>",
+            self.value.state().level,
+            self.value.state().scale,
+            self.value.state().parts,
+            self.value.batch_shape()
+        )
+    }
+}
+
+#[pymethods]
+impl PyPlaintext {
+    #[new]
+    fn new(value: &Bound<'_, PyPlaintext>) -> Self {
+        PyPlaintext {
+            value: value.get().value.clone(),
+            engine: value.get().engine.clone(),
+        }
+    }
+
+    /// The level whose primes it holds; it serves ciphertexts of lower levels too.
+    #[getter]
+    fn level(&self) -> usize {
+        self.value.state().level
+    }
+
+    /// The exact scale.
+    #[getter]
+    fn scale(&self) -> PyScale {
+        PyScale(self.value.state().scale.clone())
+    }
+
+    /// Batch axes; () for a single plaintext.
+    #[getter]
+    fn batch_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.value.batch_shape())
+    }
+
+    /// Where its residues are.
+    #[getter]
+    fn device(&self) -> String {
+        self.engine.device().to_string()
+    }
+
+    /// Bytes of its residues.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.value.nbytes()
+    }
+
+    /// The parameters for which it was encoded.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.engine.parameters().clone())
+    }
+
+    /// The same plaintext on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        check_device(device)?;
+        Ok(slf.clone())
+    }
+
+    #[getter]
+    fn _engine(&self) -> PyEngine {
+        PyEngine(self.engine.clone())
+    }
+
+    fn _type(&self) -> PyType {
+        PyType(Value::Plaintext(self.value.clone()).ty())
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Plaintext level={} scale={} batch_shape={:?}>",
+            self.value.state().level,
+            self.value.state().scale,
+            self.value.batch_shape()
+        )
+    }
+}
+
+/// The public classes, which derive from the two here and add the operators.
+static CLASSES: PyOnceLock<(Py<PyClass>, Py<PyClass>)> = PyOnceLock::new();
+
+/// Says which classes the values of this module are instances of.
+#[pyfunction]
+pub fn register_values(
+    py: Python<'_>,
+    ciphertext: Bound<'_, PyClass>,
+    plaintext: Bound<'_, PyClass>,
+) -> PyResult<()> {
+    CLASSES
+        .set(py, (ciphertext.unbind(), plaintext.unbind()))
+        .map_err(|_| PyRuntimeError::new_err("the classes of values are registered already"))
+}
+
+fn classes(py: Python<'_>) -> PyResult<&(Py<PyClass>, Py<PyClass>)> {
+    CLASSES
+        .get(py)
+        .ok_or_else(|| PyRuntimeError::new_err("import fhelium, not fhelium._native"))
+}
+
+/// A ciphertext, plaintext, key, array or number as a value.
+pub fn value_from(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(ciphertext) = object.cast::<PyCiphertext>() {
+        Ok(Value::Ciphertext(ciphertext.get().value.clone()))
+    } else if let Ok(plaintext) = object.cast::<PyPlaintext>() {
+        Ok(Value::Plaintext(plaintext.get().value.clone()))
+    } else if let Ok(key) = object.cast::<PyEvaluationKey>() {
+        Ok(Value::Key(key.get().key.clone()))
+    } else {
+        tensor_from(object).map(Value::from)
+    }
+}
+
+/// A value as a Python object that belongs to an engine.
+pub fn value_to_python<'py>(
+    py: Python<'py>,
+    value: Value,
+    engine: &Arc<Engine>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Ciphertext(value) => {
+            let engine = engine.clone();
+            classes(py)?
+                .0
+                .bind(py)
+                .call1((PyCiphertext { value, engine },))
+        }
+        Value::Plaintext(value) => {
+            let engine = engine.clone();
+            classes(py)?
+                .1
+                .bind(py)
+                .call1((PyPlaintext { value, engine },))
+        }
+        Value::Tensor(tensor) => tensor_to_python(py, &tensor),
+        Value::Key(key) => {
+            let key = PyEvaluationKey::new(key, engine.parameters());
+            Ok(key.into_pyobject(py)?.into_any())
+        }
+    }
+}

@@ -1,0 +1,45 @@
+"""Computing on encrypted numbers: a compiler and runtime for CKKS homomorphic encryption."""
+
+from collections.abc import Mapping
+
+from . import compile, errors
+from ._engine import Engine
+from ._native import (
+    EvaluationKey,
+    EvaluationKeys,
+    KeySet,
+    Parameters,
+    PublicKey,
+    RotationKeys,
+    Scale,
+    SecretKey,
+    build_info,
+)
+from ._presets import Preset
+from ._values import Ciphertext, Plaintext
+
+__version__: str = build_info()["version"]
+
+jit = compile.compile
+
+Mapping.register(RotationKeys)
+
+__all__ = [
+    "Ciphertext",
+    "Engine",
+    "EvaluationKey",
+    "EvaluationKeys",
+    "KeySet",
+    "Parameters",
+    "Plaintext",
+    "Preset",
+    "PublicKey",
+    "RotationKeys",
+    "Scale",
+    "SecretKey",
+    "__version__",
+    "build_info",
+    "compile",
+    "errors",
+    "jit",
+]
