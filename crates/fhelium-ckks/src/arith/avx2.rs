@@ -107,11 +107,6 @@ impl Lanes<4> for Avx2 {
     }
 
     #[inline(always)]
-    fn add_if_negative(self, a: __m256d, b: __m256d) -> __m256d {
-        simd! { _mm256_blendv_pd(a, _mm256_add_pd(a, b), a) }
-    }
-
-    #[inline(always)]
     fn sub_if_above(self, a: __m256d, limit: __m256d, b: __m256d) -> __m256d {
         simd! {
             let above = _mm256_cmp_pd::<_CMP_GT_OQ>(a, limit);
@@ -128,10 +123,11 @@ impl Lanes<4> for Avx2 {
     }
 
     #[inline(always)]
-    fn to_int(self, a: __m256d) -> __m256i {
+    fn to_canonical(self, a: __m256d, p: f64) -> __m256i {
         simd! {
             let base = _mm256_set1_pd(INTEGER_BASE);
-            _mm256_castpd_si256(_mm256_xor_pd(_mm256_add_pd(a, base), base))
+            let base_or_more = _mm256_blendv_pd(base, _mm256_set1_pd(INTEGER_BASE + p), a);
+            _mm256_castpd_si256(_mm256_xor_pd(_mm256_add_pd(a, base_or_more), base))
         }
     }
 

@@ -104,11 +104,6 @@ impl Lanes<8> for Avx512 {
     }
 
     #[inline(always)]
-    fn add_if_negative(self, a: __m512d, b: __m512d) -> __m512d {
-        simd! { _mm512_mask_add_pd(a, _mm512_movepi64_mask(_mm512_castpd_si512(a)), a, b) }
-    }
-
-    #[inline(always)]
     fn sub_if_above(self, a: __m512d, limit: __m512d, b: __m512d) -> __m512d {
         simd! { _mm512_mask_sub_pd(a, _mm512_cmp_pd_mask::<_CMP_GT_OQ>(a, limit), a, b) }
     }
@@ -119,8 +114,11 @@ impl Lanes<8> for Avx512 {
     }
 
     #[inline(always)]
-    fn to_int(self, a: __m512d) -> __m512i {
-        simd! { _mm512_cvtpd_epi64(a) }
+    fn to_canonical(self, a: __m512d, p: f64) -> __m512i {
+        simd! {
+            let a = _mm512_cvtpd_epi64(a);
+            _mm512_min_epu64(a, _mm512_add_epi64(a, _mm512_set1_epi64(p as i64)))
+        }
     }
 
     #[inline(always)]

@@ -68,33 +68,38 @@ pub(super) trait Field<const W: usize>: Copy {
 /// subtracting it again gives that integer: 2^52 + 2^51.
 pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Loads vector number `vector` of a slice; the last one is filled up with zeros.
+/// Loads vector number `vector` of a slice, or with `REST` what the slice has beyond its whole
+/// vectors, filled up with zeros. Two cases at compile time, so that no loop pays for the second.
 #[inline(always)]
-pub(super) fn load<F: Field<W>, const W: usize>(f: F, slice: &[u64], vector: usize) -> F::Vector {
-    match slice.as_chunks::<W>() {
-        (whole, _) if vector < whole.len() => f.load(&whole[vector]),
-        (_, rest) => {
-            let mut padded = [0; W];
-            padded[..rest.len()].copy_from_slice(rest);
-            f.load(&padded)
-        }
+pub(super) fn load<F: Field<W>, const W: usize, const REST: bool>(
+    f: F,
+    slice: &[u64],
+    vector: usize,
+) -> F::Vector {
+    let (whole, rest) = slice.as_chunks::<W>();
+    if REST {
+        let mut padded = [0; W];
+        padded[..rest.len()].copy_from_slice(rest);
+        f.load(&padded)
+    } else {
+        f.load(&whole[vector])
     }
 }
 
-/// Stores vector number `vector` of a slice; of the last one as many residues as the slice has.
+/// Stores what [`load`] loads.
 #[inline(always)]
-pub(super) fn store<F: Field<W>, const W: usize>(
+pub(super) fn store<F: Field<W>, const W: usize, const REST: bool>(
     f: F,
     value: F::Vector,
     slice: &mut [u64],
     vector: usize,
 ) {
-    match slice.as_chunks_mut::<W>() {
-        (whole, _) if vector < whole.len() => f.store(value, &mut whole[vector]),
-        (_, rest) => {
-            let mut padded = [0; W];
-            f.store(value, &mut padded);
-            rest.copy_from_slice(&padded[..rest.len()]);
-        }
+    let (whole, rest) = slice.as_chunks_mut::<W>();
+    if REST {
+        let mut padded = [0; W];
+        f.store(value, &mut padded);
+        rest.copy_from_slice(&padded[..rest.len()]);
+    } else {
+        f.store(value, &mut whole[vector]);
     }
 }

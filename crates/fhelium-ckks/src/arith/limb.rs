@@ -41,7 +41,7 @@ impl Limb {
     pub const MAX_DEGREE: usize = 1 << 17;
 
     /// The ring of degree `n`, a power of two from 16 to 2^17, over the prime `p`, with kernels of
-    /// the given tier. Primes above 2^49.5 and degrees below 64 use the scalar core in every tier.
+    /// the given tier. Primes above 2^49.5 and degrees below 256 use the scalar core in every tier.
     ///
     /// # Errors
     /// What [`Modulus::new`] refuses, [`ArithError::RingDegree`], [`ArithError::NoPrimitiveRoot`]

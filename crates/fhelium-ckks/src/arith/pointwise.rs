@@ -13,29 +13,43 @@ macro_rules! for_vectors {
         let len = [$($out.len()),+][0];
         $(let $out = &mut $out[..len];)+
         $(let $src = &$src[..len];)+
-        for vector in 0..len.div_ceil($w) {
-            let values = {
-                $(let $src = load::<_, $w>($field, $src, vector);)+
-                $body
-            };
-            let mut values = values.into_iter();
-            $(if let Some(value) = values.next() {
-                store::<_, $w>($field, value, $out, vector);
-            })+
+        for vector in 0..len / $w {
+            for_vectors!(@step false, $field, $w, vector, [$($out),+] = [$($src),+] $body);
+        }
+        if len % $w != 0 {
+            for_vectors!(@step true, $field, $w, 0, [$($out),+] = [$($src),+] $body);
         }
     }};
     ($field:ident, $w:ident, update $out:ident with [$($src:ident),*] $body:block) => {{
         let len = $out.len();
         $(let $src = &$src[..len];)*
-        for vector in 0..len.div_ceil($w) {
-            let value = {
-                let $out = load::<_, $w>($field, $out, vector);
-                $(let $src = load::<_, $w>($field, $src, vector);)*
-                $body
-            };
-            store::<_, $w>($field, value, $out, vector);
+        for vector in 0..len / $w {
+            for_vectors!(@update false, $field, $w, vector, $out [$($src),*] $body);
+        }
+        if len % $w != 0 {
+            for_vectors!(@update true, $field, $w, 0, $out [$($src),*] $body);
         }
     }};
+    (@step $rest:literal, $field:ident, $w:ident, $vector:expr,
+        [$($out:ident),+] = [$($src:ident),+] $body:block) => {
+        let values = {
+            $(let $src = load::<_, $w, $rest>($field, $src, $vector);)+
+            $body
+        };
+        let mut values = values.into_iter();
+        $(if let Some(value) = values.next() {
+            store::<_, $w, $rest>($field, value, $out, $vector);
+        })+
+    };
+    (@update $rest:literal, $field:ident, $w:ident, $vector:expr,
+        $out:ident [$($src:ident),*] $body:block) => {
+        let value = {
+            let $out = load::<_, $w, $rest>($field, $out, $vector);
+            $(let $src = load::<_, $w, $rest>($field, $src, $vector);)*
+            $body
+        };
+        store::<_, $w, $rest>($field, value, $out, $vector);
+    };
 }
 
 #[inline(always)]
@@ -161,49 +175,69 @@ pub(super) fn reduce<F: Field<W>, const W: usize>(f: F, out: &mut [u64], src: &[
 }
 
 /// How many vectors of each half one step of the inner product keeps in registers.
-const INNER_VECTORS: usize = 2;
+const VECTORS: usize = 2;
 
 /// The two halves of an inner product: `out[h] (+)= sum over d of digits[d] keys[h][d]`.
 #[inline(always)]
 pub(super) fn inner_product_pair<F: Field<W>, const W: usize>(
     f: F,
-    out: [&mut [u64]; 2],
+    [out_b, out_a]: [&mut [u64]; 2],
     digits: &[&[u64]],
     keys: [&[&[u64]]; 2],
     accumulate: bool,
 ) {
-    let [out_b, out_a] = out;
-    let vectors = out_b.len().div_ceil(W);
-    let blocked = out_b.len() / (W * INNER_VECTORS) * INNER_VECTORS;
-    let mut vector = 0;
-    while vector < vectors {
-        let count = if vector < blocked { INNER_VECTORS } else { 1 };
-        let zero = f.splat(0);
-        let mut sums = [[f.sum(zero); INNER_VECTORS]; 2];
-        if accumulate {
-            for lane in 0..count {
-                sums[0][lane] = f.sum(load::<F, W>(f, out_b, vector + lane));
-                sums[1][lane] = f.sum(load::<F, W>(f, out_a, vector + lane));
+    let len = out_b.len();
+    let whole = len / W;
+    let blocked = whole / VECTORS * VECTORS;
+    let mut out = [out_b, out_a];
+    for vector in (0..blocked).step_by(VECTORS) {
+        inner_product_step::<F, W, VECTORS, false>(f, &mut out, digits, keys, accumulate, vector);
+    }
+    for vector in blocked..whole {
+        inner_product_step::<F, W, 1, false>(f, &mut out, digits, keys, accumulate, vector);
+    }
+    if len % W != 0 {
+        inner_product_step::<F, W, 1, true>(f, &mut out, digits, keys, accumulate, 0);
+    }
+}
+
+#[inline(always)]
+fn inner_product_step<F: Field<W>, const W: usize, const COUNT: usize, const REST: bool>(
+    f: F,
+    out: &mut [&mut [u64]; 2],
+    digits: &[&[u64]],
+    [keys_b, keys_a]: [&[&[u64]]; 2],
+    accumulate: bool,
+    vector: usize,
+) {
+    let mut sums = [[f.sum(f.splat(0)); COUNT]; 2];
+    if accumulate {
+        for (sums, out) in sums.iter_mut().zip(out.iter()) {
+            for (index, sum) in sums.iter_mut().enumerate() {
+                *sum = f.sum(load::<F, W, REST>(f, out, vector + index));
             }
         }
-        for (index, digit) in digits.iter().enumerate() {
-            if index != 0 && index % F::SUM_TERMS == 0 {
-                for sum in sums.as_flattened_mut() {
-                    *sum = f.fold(*sum);
-                }
-            }
-            for lane in 0..count {
-                let value = f.term(load(f, digit, vector + lane));
-                for (half, keys) in sums.iter_mut().zip(keys) {
-                    let key = f.term(load(f, keys[index], vector + lane));
-                    half[lane] = f.accumulate(half[lane], value, key);
-                }
+    }
+    let mut room = F::SUM_TERMS;
+    for ((digit, key_b), key_a) in digits.iter().zip(keys_b).zip(keys_a) {
+        if room == 0 {
+            room = F::SUM_TERMS;
+            for sum in sums.as_flattened_mut() {
+                *sum = f.fold(*sum);
             }
         }
-        for lane in 0..count {
-            store::<F, W>(f, f.finish(sums[0][lane]), out_b, vector + lane);
-            store::<F, W>(f, f.finish(sums[1][lane]), out_a, vector + lane);
+        room -= 1;
+        for index in 0..COUNT {
+            let value = f.term(load::<F, W, REST>(f, digit, vector + index));
+            let key = f.term(load::<F, W, REST>(f, key_b, vector + index));
+            sums[0][index] = f.accumulate(sums[0][index], value, key);
+            let key = f.term(load::<F, W, REST>(f, key_a, vector + index));
+            sums[1][index] = f.accumulate(sums[1][index], value, key);
         }
-        vector += count;
+    }
+    for (sums, out) in sums.into_iter().zip(out) {
+        for (index, sum) in sums.into_iter().enumerate() {
+            store::<F, W, REST>(f, f.finish(sum), out, vector + index);
+        }
     }
 }

@@ -34,9 +34,7 @@ struct Target<F> {
     field: F,
     /// The limb's place among all target limbs.
     limb: usize,
-    /// -Q modulo p_j.
-    minus_q: u64,
-    /// Q / q_i modulo p_j for each source prime, as a term of the field.
+    /// Q / q_i modulo p_j for each source prime and -Q modulo p_j, as terms of the field.
     factors: Vec<u64>,
 }
 
@@ -70,12 +68,12 @@ impl<F> Conversion<F> {
         };
         let target = |&(limb, p): &(usize, Modulus)| {
             let field = field(p);
-            let factor = |i| field.term_bits(product_except(Some(i), p));
+            let factors = (0..from.len()).map(|i| product_except(Some(i), p));
+            let factors = factors.chain([p.neg(product_except(None, p))]);
             Target {
                 field,
                 limb,
-                minus_q: field.term_bits(p.neg(product_except(None, p))),
-                factors: (0..from.len()).map(factor).collect(),
+                factors: factors.map(|w| field.term_bits(w)).collect(),
             }
         };
         Ok(Self {
@@ -99,86 +97,124 @@ impl<F> Conversion<F> {
             .next_multiple_of(VECTORS)
             .max(VECTORS);
         let mut scratch = vec![[0; W]; (sources + 1) * row];
-        let vectors = from[0].len().div_ceil(W);
         let mut inverses = Vec::with_capacity(sources);
         for source in &self.sources {
             inverses.push(source.field.constant(source.inverse));
         }
-        for start in (0..vectors).step_by(row) {
-            let count = row.min(vectors - start);
-            self.scale(from, &inverses, start, count, row, &mut scratch);
+        let len = from[0].len();
+        let whole = len / W;
+        for start in (0..whole).step_by(row) {
+            let count = row.min(whole - start);
+            for vector in 0..count {
+                let place = Place {
+                    limb: start + vector,
+                    scratch: vector,
+                    row,
+                };
+                self.scale::<W, false>(from, &inverses, place, &mut scratch);
+            }
             for target in &self.targets {
-                let out = &mut to[target.limb][start * W..];
-                let mut vector = 0;
-                while vector + VECTORS <= count {
-                    target.combine::<W, VECTORS>(&scratch, row, vector, out);
-                    vector += VECTORS;
+                let out = &mut *to[target.limb];
+                let blocked = count / VECTORS * VECTORS;
+                for vector in (0..blocked).step_by(VECTORS) {
+                    let place = Place {
+                        limb: start + vector,
+                        scratch: vector,
+                        row,
+                    };
+                    target.combine::<W, VECTORS, false>(&scratch, place, out);
                 }
-                while vector < count {
-                    target.combine::<W, 1>(&scratch, row, vector, out);
-                    vector += 1;
+                for vector in blocked..count {
+                    let place = Place {
+                        limb: start + vector,
+                        scratch: vector,
+                        row,
+                    };
+                    target.combine::<W, 1, false>(&scratch, place, out);
                 }
+            }
+        }
+        if len % W != 0 {
+            let place = Place {
+                limb: 0,
+                scratch: 0,
+                row,
+            };
+            self.scale::<W, true>(from, &inverses, place, &mut scratch);
+            for target in &self.targets {
+                target.combine::<W, 1, true>(&scratch, place, to[target.limb]);
             }
         }
     }
 
-    /// y_i for each source prime, and v in the last row.
+    /// One vector of y_i for each source prime, and of v in the last row.
     #[inline(always)]
-    fn scale<const W: usize>(
+    fn scale<const W: usize, const REST: bool>(
         &self,
         from: &[&[u64]],
         inverses: &[F::Constant],
-        start: usize,
-        count: usize,
-        row: usize,
+        place: Place,
         scratch: &mut [[u64; W]],
     ) where
         F: Field<W>,
     {
-        for vector in 0..count {
-            let mut quotient = self.sources[0].field.zero_real();
-            let sources = self.sources.iter().zip(inverses).zip(from);
-            for (i, ((source, &inverse), limb)) in sources.enumerate() {
-                let f = source.field;
-                let y = f.term(f.mul_constant(load(f, limb, start + vector), inverse));
-                f.store_term(y, &mut scratch[i * row + vector]);
-                quotient = f.add_quotient(quotient, y, source.reciprocal);
-            }
-            let f = self.sources[0].field;
-            let last = self.sources.len() * row;
-            f.store_term(f.round_to_term(quotient), &mut scratch[last + vector]);
+        let mut quotient = self.sources[0].field.zero_real();
+        let mut rows = scratch.chunks_exact_mut(place.row);
+        for (((source, &inverse), limb), row) in
+            self.sources.iter().zip(inverses).zip(from).zip(&mut rows)
+        {
+            let f = source.field;
+            let x = load::<F, W, REST>(f, limb, place.limb);
+            let y = f.term(f.mul_constant(x, inverse));
+            f.store_term(y, &mut row[place.scratch]);
+            quotient = f.add_quotient(quotient, y, source.reciprocal);
+        }
+        let f = self.sources[0].field;
+        if let Some(row) = rows.next() {
+            f.store_term(f.round_to_term(quotient), &mut row[place.scratch]);
         }
     }
+}
+
+/// Where a step works: the numbers of its first vector in the limbs and in each row of scratch, and
+/// the vectors in a row.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    limb: usize,
+    scratch: usize,
+    row: usize,
 }
 
 impl<F> Target<F> {
     /// sum y_i (Q / q_i) - v Q for `COUNT` vectors.
     #[inline(always)]
-    fn combine<const W: usize, const COUNT: usize>(
+    fn combine<const W: usize, const COUNT: usize, const REST: bool>(
         &self,
         scratch: &[[u64; W]],
-        row: usize,
-        vector: usize,
+        place: Place,
         out: &mut [u64],
     ) where
         F: Field<W>,
     {
         let f = self.field;
         let mut sums = [f.sum(f.splat(0)); COUNT];
-        let factors = self.factors.iter().chain([&self.minus_q]);
-        for ((index, &factor), terms) in factors.enumerate().zip(scratch.chunks_exact(row)) {
-            if index != 0 && index % F::SUM_TERMS == 0 {
+        let mut room = F::SUM_TERMS;
+        for (&factor, terms) in self.factors.iter().zip(scratch.chunks_exact(place.row)) {
+            if room == 0 {
+                room = F::SUM_TERMS;
                 for sum in &mut sums {
                     *sum = f.fold(*sum);
                 }
             }
+            room -= 1;
             let factor = f.splat_term(factor);
-            for (sum, term) in sums.iter_mut().zip(&terms[vector..vector + COUNT]) {
+            let terms = &terms[place.scratch..place.scratch + COUNT];
+            for (sum, term) in sums.iter_mut().zip(terms) {
                 *sum = f.accumulate(*sum, f.load_term(term), factor);
             }
         }
         for (index, sum) in sums.into_iter().enumerate() {
-            store(f, f.finish(sum), out, vector + index);
+            store::<F, W, REST>(f, f.finish(sum), out, place.limb + index);
         }
     }
 }

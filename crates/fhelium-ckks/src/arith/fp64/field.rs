@@ -111,8 +111,7 @@ impl<L> Fp64Field<L> {
     where
         L: Lanes<W>,
     {
-        self.lanes
-            .to_int(self.lanes.add_if_negative(a, self.lanes.splat(self.p)))
+        self.lanes.to_canonical(a, self.p)
     }
 
     #[inline(always)]

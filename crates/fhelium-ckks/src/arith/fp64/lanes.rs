@@ -29,15 +29,13 @@ pub(crate) trait Lanes<const W: usize>: Copy + Send + Sync + std::fmt::Debug {
     /// c - a b, rounded once.
     fn neg_mul_add(self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
     fn round(self, a: Self::Float) -> Self::Float;
-    /// `a`, and where `a` is negative `a + b`. No lane of `a` is -0.
-    fn add_if_negative(self, a: Self::Float, b: Self::Float) -> Self::Float;
     /// `a`, and where `a` is above `limit` `a - b`.
     fn sub_if_above(self, a: Self::Float, limit: Self::Float, b: Self::Float) -> Self::Float;
 
     /// Integers in [0, 2^52) as doubles.
     fn to_float(self, a: Self::Int) -> Self::Float;
-    /// Integer-valued doubles in [0, 2^52) as integers.
-    fn to_int(self, a: Self::Float) -> Self::Int;
+    /// Integer-valued doubles in (-p, p) as integers in [0, p), for p below 2^51. No lane is -0.
+    fn to_canonical(self, a: Self::Float, p: f64) -> Self::Int;
 
     fn add_int(self, a: Self::Int, b: Self::Int) -> Self::Int;
     fn sub_int(self, a: Self::Int, b: Self::Int) -> Self::Int;

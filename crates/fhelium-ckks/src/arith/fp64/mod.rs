@@ -20,4 +20,4 @@ pub(super) use ntt::Fp64Transform;
 pub const MAX_PRIME: u64 = 796_131_459_065_721;
 
 /// The smallest ring degree of the fast transforms.
-pub(super) const MIN_DEGREE: usize = 64;
+pub(super) const MIN_DEGREE: usize = 256;

@@ -22,6 +22,9 @@ const BLOCK: usize = 2048;
 /// Vectors in the blocks whose last layers run in registers.
 const TAIL: usize = 4;
 
+/// How many of these blocks run in step.
+const IN_STEP: usize = 4;
+
 /// The transform of one prime and length.
 #[derive(Debug, Clone)]
 pub(crate) struct Fp64Transform<L, const W: usize> {
@@ -43,11 +46,38 @@ struct Roots<const W: usize> {
     within: Vec<[f64; W]>,
 }
 
+/// The roots of a few blocks of four vectors: of the layers between vectors, outer and inner, and of
+/// those within them.
+type TailRoots<'a, const W: usize> = (&'a [f64; IN_STEP], &'a [[f64; 2]], &'a [[f64; W]]);
+
+impl<const W: usize> Roots<W> {
+    /// The roots of `groups` blocks of four vectors, of which the first one's outer root has the
+    /// index `first`; there are `all_groups` such blocks in all.
+    #[inline(always)]
+    fn tails(
+        &self,
+        first: usize,
+        groups: usize,
+        all_groups: usize,
+    ) -> impl Iterator<Item = TailRoots<'_, W>> {
+        let block = 2 * W.trailing_zeros() as usize;
+        let within = self.within[(first - all_groups) * block..].chunks_exact(IN_STEP * block);
+        let (outer, _) = self.whole[first..first + groups].as_chunks();
+        let (inner, _) = self.whole[2 * first..2 * (first + groups)].as_chunks::<2>();
+        let inner = inner.chunks_exact(IN_STEP);
+        outer
+            .iter()
+            .zip(inner)
+            .zip(within)
+            .map(|((outer, inner), within)| (outer, inner, within))
+    }
+}
+
 impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
     /// Layers whose butterflies stand less than a vector apart.
     const WITHIN: usize = W.trailing_zeros() as usize;
 
-    /// The transform of length `n`, a power of two from 64, modulo a prime below 2^49.5.
+    /// The transform of length `n`, a power of two from 256, modulo a prime below 2^49.5.
     pub fn new(field: Fp64Field<L>, n: usize, modulus: Modulus) -> Result<Self, ArithError> {
         let psi = primes::primitive_root(modulus, 2 * n as u64)?;
         let order = split_order(field.lanes);
@@ -188,39 +218,42 @@ impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
     }
 
     /// The last layers, to integers. B: 3.7 -> 2.3 between vectors, 4.5 after those within.
+    ///
+    /// One block is a long chain of dependent operations; two of them in step fill the pipes.
     #[inline(always)]
     fn forward_tail(&self, a: &mut [[u64; W]], first: usize, all_groups: usize) {
         let (f, l) = (self.field, self.field.lanes);
-        let groups = a.len() / TAIL;
-        let offset = (first - all_groups) * 2 * Self::WITHIN;
-        let within = self.forward.within[offset..].chunks_exact(2 * Self::WITHIN);
-        let roots = self.forward.whole[first..first + groups].iter().zip(
-            self.forward.whole[2 * first..2 * (first + groups)]
-                .as_chunks::<2>()
-                .0,
-        );
-        for ((vectors, (&outer, &inner)), within) in a
-            .as_chunks_mut::<TAIL>()
+        let tails = self.forward.tails(first, a.len() / TAIL, all_groups);
+        for (vectors, (outer, inner, within)) in a
+            .as_chunks_mut::<{ IN_STEP * TAIL }>()
             .0
             .iter_mut()
-            .zip(roots)
-            .zip(within)
+            .zip(tails)
         {
-            let roots = [f.factor(outer), f.factor(inner[0]), f.factor(inner[1])];
-            let [a, b, c, d] = vectors;
-            let mut x = load_floats(l, [a, b, c, d]);
-            x[0] = f.reduce(x[0]);
-            let x = forward_four(f, x, roots);
-            let (pairs, _) = vectors.as_chunks_mut::<2>();
-            for (pair, out) in pairs.iter_mut().enumerate() {
-                let (mut a, mut b) = (x[2 * pair], x[2 * pair + 1]);
-                for layer in 0..Self::WITHIN {
-                    let root = vector_factor(f, &within[pair * Self::WITHIN + layer]);
-                    let (x, y) = l.split(layer as u32, a, b);
-                    let y = f.mul_factor(y, root);
-                    (a, b) = (l.add(x, y), l.sub(x, y));
+            let mut x = [[l.splat(0.0); TAIL]; IN_STEP];
+            for (block, x) in x.iter_mut().enumerate() {
+                for (index, x) in x.iter_mut().enumerate() {
+                    *x = l.from_bits(l.load(&vectors[block * TAIL + index]));
                 }
-                let (a, b) = l.join(a, b);
+                x[0] = f.reduce(x[0]);
+            }
+            for (x, &w) in x.iter_mut().zip(outer) {
+                *x = forward_outer(f, *x, f.factor(w));
+            }
+            for (x, w) in x.iter_mut().zip(inner) {
+                *x = forward_inner(f, *x, [f.factor(w[0]), f.factor(w[1])]);
+            }
+            let pairs = x.as_flattened_mut().as_chunks_mut::<2>().0;
+            for layer in 0..Self::WITHIN {
+                for (pair, x) in pairs.iter_mut().enumerate() {
+                    let w = vector_factor(f, &within[pair * Self::WITHIN + layer]);
+                    let (a, b) = l.split(layer as u32, x[0], x[1]);
+                    let b = f.mul_factor(b, w);
+                    *x = [l.add(a, b), l.sub(a, b)];
+                }
+            }
+            for (x, out) in pairs.iter().zip(vectors.as_chunks_mut::<2>().0) {
+                let (a, b) = l.join(x[0], x[1]);
                 l.store(f.canonical(f.reduce(a)), &mut out[0]);
                 l.store(f.canonical(f.reduce(b)), &mut out[1]);
             }
@@ -272,38 +305,42 @@ impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
     #[inline(always)]
     fn inverse_tail(&self, a: &mut [[u64; W]], first: usize, all_groups: usize) {
         let (f, l) = (self.field, self.field.lanes);
-        let groups = a.len() / TAIL;
-        let offset = (first - all_groups) * 2 * Self::WITHIN;
-        let within = self.inverse.within[offset..].chunks_exact(2 * Self::WITHIN);
-        let roots = self.inverse.whole[first..first + groups].iter().zip(
-            self.inverse.whole[2 * first..2 * (first + groups)]
-                .as_chunks::<2>()
-                .0,
-        );
-        for ((vectors, (&outer, &inner)), within) in a
-            .as_chunks_mut::<TAIL>()
+        let tails = self.inverse.tails(first, a.len() / TAIL, all_groups);
+        for (vectors, (outer, inner, within)) in a
+            .as_chunks_mut::<{ IN_STEP * TAIL }>()
             .0
             .iter_mut()
-            .zip(roots)
-            .zip(within)
+            .zip(tails)
         {
-            let roots = [f.factor(outer), f.factor(inner[0]), f.factor(inner[1])];
-            let [a, b, c, d] = vectors;
-            let mut x = load_integers(l, [a, b, c, d]);
-            for pair in 0..2 {
-                let (mut a, mut b) = l.unjoin(x[2 * pair], x[2 * pair + 1]);
-                for layer in (0..Self::WITHIN).rev() {
-                    let root = vector_factor(f, &within[pair * Self::WITHIN + layer]);
-                    let sum = l.add(a, b);
-                    let sum = if layer == 0 { f.reduce(sum) } else { sum };
-                    (a, b) = l.unsplit(layer as u32, sum, f.mul_factor(l.sub(a, b), root));
-                }
-                (x[2 * pair], x[2 * pair + 1]) = (a, b);
+            let mut x = [[l.splat(0.0); TAIL]; IN_STEP];
+            let pairs = x.as_flattened_mut().as_chunks_mut::<2>().0;
+            for (x, vectors) in pairs.iter_mut().zip(vectors.as_chunks::<2>().0) {
+                let (a, b) = (
+                    l.to_float(l.load(&vectors[0])),
+                    l.to_float(l.load(&vectors[1])),
+                );
+                (x[0], x[1]) = l.unjoin(a, b);
             }
-            let mut x = inverse_four(f, x, roots);
-            x[0] = f.reduce(x[0]);
-            for (x, out) in x.into_iter().zip(vectors) {
-                l.store_float(x, out);
+            for layer in (0..Self::WITHIN).rev() {
+                for (pair, x) in pairs.iter_mut().enumerate() {
+                    let w = vector_factor(f, &within[pair * Self::WITHIN + layer]);
+                    let sum = l.add(x[0], x[1]);
+                    let sum = if layer == 0 { f.reduce(sum) } else { sum };
+                    let product = f.mul_factor(l.sub(x[0], x[1]), w);
+                    (x[0], x[1]) = l.unsplit(layer as u32, sum, product);
+                }
+            }
+            for (x, w) in x.iter_mut().zip(inner) {
+                *x = inverse_inner(f, *x, [f.factor(w[0]), f.factor(w[1])]);
+            }
+            for (x, &w) in x.iter_mut().zip(outer) {
+                *x = inverse_outer(f, *x, f.factor(w));
+            }
+            for (x, out) in x.iter_mut().zip(vectors.as_chunks_mut::<TAIL>().0) {
+                x[0] = f.reduce(x[0]);
+                for (x, out) in x.iter().zip(out) {
+                    l.store_float(*x, out);
+                }
             }
         }
     }
@@ -408,12 +445,30 @@ fn load_integers<L: Lanes<W>, const W: usize>(l: L, [a, b, c, d]: [&[u64; W]; 4]
 #[inline(always)]
 fn forward_four<L: Lanes<W>, const W: usize>(
     f: Fp64Field<L>,
-    [a, b, c, d]: [L::Float; 4],
+    x: [L::Float; 4],
     [outer, left, right]: [Factor<L::Float>; 3],
 ) -> [L::Float; 4] {
+    forward_inner(f, forward_outer(f, x, outer), [left, right])
+}
+
+#[inline(always)]
+fn forward_outer<L: Lanes<W>, const W: usize>(
+    f: Fp64Field<L>,
+    [a, b, c, d]: [L::Float; 4],
+    w: Factor<L::Float>,
+) -> [L::Float; 4] {
     let l = f.lanes;
-    let (c, d) = (f.mul_factor(c, outer), f.mul_factor(d, outer));
-    let (a, b, c, d) = (l.add(a, c), l.add(b, d), l.sub(a, c), l.sub(b, d));
+    let (c, d) = (f.mul_factor(c, w), f.mul_factor(d, w));
+    [l.add(a, c), l.add(b, d), l.sub(a, c), l.sub(b, d)]
+}
+
+#[inline(always)]
+fn forward_inner<L: Lanes<W>, const W: usize>(
+    f: Fp64Field<L>,
+    [a, b, c, d]: [L::Float; 4],
+    [left, right]: [Factor<L::Float>; 2],
+) -> [L::Float; 4] {
+    let l = f.lanes;
     let (b, d) = (f.mul_factor(b, left), f.mul_factor(d, right));
     [l.add(a, b), l.sub(a, b), l.add(c, d), l.sub(c, d)]
 }
@@ -422,17 +477,39 @@ fn forward_four<L: Lanes<W>, const W: usize>(
 #[inline(always)]
 fn inverse_four<L: Lanes<W>, const W: usize>(
     f: Fp64Field<L>,
-    [a, b, c, d]: [L::Float; 4],
+    x: [L::Float; 4],
     [outer, left, right]: [Factor<L::Float>; 3],
 ) -> [L::Float; 4] {
+    inverse_outer(f, inverse_inner(f, x, [left, right]), outer)
+}
+
+#[inline(always)]
+fn inverse_inner<L: Lanes<W>, const W: usize>(
+    f: Fp64Field<L>,
+    [a, b, c, d]: [L::Float; 4],
+    [left, right]: [Factor<L::Float>; 2],
+) -> [L::Float; 4] {
     let l = f.lanes;
-    let (a, b) = (l.add(a, b), f.mul_factor(l.sub(a, b), left));
-    let (c, d) = (l.add(c, d), f.mul_factor(l.sub(c, d), right));
+    [
+        l.add(a, b),
+        f.mul_factor(l.sub(a, b), left),
+        l.add(c, d),
+        f.mul_factor(l.sub(c, d), right),
+    ]
+}
+
+#[inline(always)]
+fn inverse_outer<L: Lanes<W>, const W: usize>(
+    f: Fp64Field<L>,
+    [a, b, c, d]: [L::Float; 4],
+    w: Factor<L::Float>,
+) -> [L::Float; 4] {
+    let l = f.lanes;
     [
         l.add(a, c),
         l.add(b, d),
-        f.mul_factor(l.sub(a, c), outer),
-        f.mul_factor(l.sub(b, d), outer),
+        f.mul_factor(l.sub(a, c), w),
+        f.mul_factor(l.sub(b, d), w),
     ]
 }
 
