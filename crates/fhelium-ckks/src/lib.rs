@@ -30,6 +30,7 @@ mod encoding;
 mod encrypt;
 mod error;
 mod keys;
+mod noise;
 mod ops;
 mod parameters;
 mod random;
@@ -45,6 +46,7 @@ pub use error::{CkksError, Result};
 pub use keys::{
     KeyGenerator, KeyKind, KeySwitchKey, PublicKey, SecretId, SecretKey, normalize_step,
 };
+pub use noise::{NoiseEstimate, NoiseModel};
 pub use parameters::{MAX_PRIME_DRIFT_BITS, Parameters, ParametersBuilder, ParametersId, Preset};
 pub use random::Randomness;
 pub use values::{Ciphertext, Plaintext};
