@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -105,9 +105,7 @@ def numeric_array(values: Any) -> np.ndarray[Any, Any]:
     )
 
 
-def _plain_for(
-    ciphertext: Any, other: Any, *, product: bool, operation: str, engine: Any
-) -> Any:
+def _plain_for(ciphertext: Any, other: Any, *, product: bool, operation: str, engine: Any) -> Any:
     """The operand beside a ciphertext: a ciphertext or plaintext as it is, else encoded."""
     kind = kind_of(other)
     if kind in ("ciphertext", "plaintext"):
@@ -126,9 +124,7 @@ def _plain_for(
     return encode(other, like=ciphertext, level=ciphertext.level, scale=scale, engine=engine)
 
 
-def _binary(
-    operation: str, name: str, left: Any, right: Any, *, product: bool, engine: Any
-) -> Any:
+def _binary(operation: str, name: str, left: Any, right: Any, *, product: bool, engine: Any) -> Any:
     left_encrypted = kind_of(left) == "ciphertext"
     right_encrypted = kind_of(right) == "ciphertext"
     if not (left_encrypted or right_encrypted):
@@ -210,9 +206,7 @@ def rotate(ciphertext: Any, step: Any, *, engine: Any = None, key: Any = None) -
     return _unary("he.rotate", "rotate", ciphertext, attributes, engine=engine, key=key)
 
 
-def rotate_many(
-    ciphertext: Any, steps: Any, *, engine: Any = None, key: Any = None
-) -> list[Any]:
+def rotate_many(ciphertext: Any, steps: Any, *, engine: Any = None, key: Any = None) -> list[Any]:
     """One rotation for each step, sharing what they have in common."""
     _encrypted("rotate_many", ciphertext)
     integers = [_integer("rotate_many", "step", step) for step in steps]
@@ -304,31 +298,51 @@ class CipherOperators:
     __slots__ = ()
     _fhelium_kind = "ciphertext"
 
-    def __add__(self, other: Any) -> Any:
-        return NotImplemented if kind_of(other) is None else add(self, other)
+    def __add__(self, other: Any) -> Self:
+        if kind_of(other) is None:
+            return NotImplemented
+        result: Self = add(self, other)
+        return result
 
-    def __radd__(self, other: Any) -> Any:
-        return NotImplemented if kind_of(other) is None else add(other, self)
+    def __radd__(self, other: Any) -> Self:
+        if kind_of(other) is None:
+            return NotImplemented
+        result: Self = add(other, self)
+        return result
 
-    def __sub__(self, other: Any) -> Any:
-        return NotImplemented if kind_of(other) is None else subtract(self, other)
+    def __sub__(self, other: Any) -> Self:
+        if kind_of(other) is None:
+            return NotImplemented
+        result: Self = subtract(self, other)
+        return result
 
-    def __rsub__(self, other: Any) -> Any:
-        return NotImplemented if kind_of(other) is None else subtract(other, self)
+    def __rsub__(self, other: Any) -> Self:
+        if kind_of(other) is None:
+            return NotImplemented
+        result: Self = subtract(other, self)
+        return result
 
-    def __mul__(self, other: Any) -> Any:
-        return NotImplemented if kind_of(other) is None else multiply(self, other)
+    def __mul__(self, other: Any) -> Self:
+        if kind_of(other) is None:
+            return NotImplemented
+        result: Self = multiply(self, other)
+        return result
 
-    def __rmul__(self, other: Any) -> Any:
-        return NotImplemented if kind_of(other) is None else multiply(other, self)
+    def __rmul__(self, other: Any) -> Self:
+        if kind_of(other) is None:
+            return NotImplemented
+        result: Self = multiply(other, self)
+        return result
 
-    def __pow__(self, exponent: Any) -> Any:
-        return power(self, exponent)
+    def __pow__(self, exponent: Any) -> Self:
+        result: Self = power(self, exponent)
+        return result
 
-    def __neg__(self) -> Any:
-        return negate(self)
+    def __neg__(self) -> Self:
+        result: Self = negate(self)
+        return result
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Self:
         return self
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -349,8 +363,7 @@ class CipherOperators:
     def _roll(self, values: Any, shift: Any, axis: Any = None) -> Any:
         if axis not in (None, -1):
             raise self._refusal(
-                "numpy.roll turns a ciphertext along its slots, axis=-1, found axis="
-                f"{axis!r}"
+                f"numpy.roll turns a ciphertext along its slots, axis=-1, found axis={axis!r}"
             )
         if axis is None and self.batch_shape:  # type: ignore[attr-defined]
             raise self._refusal(
@@ -359,25 +372,30 @@ class CipherOperators:
             )
         return rotate(values, -_integer("numpy.roll", "shift", shift))
 
-    def rotate(self, step: int, *, key: Any = None) -> Any:
+    def rotate(self, step: int, *, key: Any = None) -> Self:
         """Slot i receives slot (i + step) modulo the slots; see `Engine.rotate`."""
-        return rotate(self, step, key=key)
+        result: Self = rotate(self, step, key=key)
+        return result
 
-    def conjugate(self, *, key: Any = None) -> Any:
+    def conjugate(self, *, key: Any = None) -> Self:
         """The ciphertext of the complex conjugates; see `Engine.conjugate`."""
-        return conjugate(self, key=key)
+        result: Self = conjugate(self, key=key)
+        return result
 
-    def relinearize(self, *, key: Any = None) -> Any:
+    def relinearize(self, *, key: Any = None) -> Self:
         """A three-part product brought back to two parts; see `Engine.relinearize`."""
-        return relinearize(self, key=key)
+        result: Self = relinearize(self, key=key)
+        return result
 
-    def rescale(self) -> Any:
+    def rescale(self) -> Self:
         """The scale divided by the level's prime, one level lower; see `Engine.rescale`."""
-        return rescale(self)
+        result: Self = rescale(self)
+        return result
 
-    def drop_levels(self, count: int = 1) -> Any:
+    def drop_levels(self, count: int = 1) -> Self:
         """The same message and scale, `count` levels lower; see `Engine.drop_levels`."""
-        return drop_levels(self, count)
+        result: Self = drop_levels(self, count)
+        return result
 
     def _refusal(self, message: str) -> Exception:
         return TypeError(message)

@@ -30,9 +30,7 @@ class Engine(_native.Engine):
 
     __slots__ = ()
 
-    def keygen(
-        self, *, rotations: Iterable[int] = (), conjugation: bool = False
-    ) -> _native.KeySet:
+    def keygen(self, *, rotations: Iterable[int] = (), conjugation: bool = False) -> _native.KeySet:
         """A new secret key with its public, relinearization and asked-for rotation keys.
 
         Args:
@@ -67,12 +65,10 @@ class Engine(_native.Engine):
             engine=self,
         )
 
-    def decode(
-        self, plaintext: Plaintext, *, real: bool = True
-    ) -> np.ndarray[Any, np.dtype[Any]]:
+    def decode(self, plaintext: Plaintext, *, real: bool = True) -> np.ndarray[Any, np.dtype[Any]]:
         """The messages (..., slots), float64 where `real`, else complex128."""
         refuse("decoding")
-        return self._decode(plaintext, real)
+        return self._decode(plaintext, real)  # type: ignore[no-any-return]
 
     def encrypt(
         self,
@@ -88,7 +84,7 @@ class Engine(_native.Engine):
             values = self.encode(values, level=level, scale=scale)
         elif level is not None or scale is not None:
             raise TypeError("encrypt: a plaintext has its level and scale already")
-        return self._encrypt(values, key)  # type: ignore[return-value]
+        return self._encrypt(values, key)  # type: ignore[no-any-return]
 
     def decrypt(
         self,
@@ -109,7 +105,9 @@ class Engine(_native.Engine):
                 inputs (Li and Micciancio 2021).
         """
         refuse("decryption")
-        return self._decrypt(ciphertext, secret, real, noise_flooding)
+        return self._decrypt(  # type: ignore[no-any-return]
+            ciphertext, secret, real, noise_flooding
+        )
 
     def add(self, left: Any, right: Any) -> Ciphertext:
         """The sum; an array or number is encoded at the ciphertext's level and scale."""

@@ -157,7 +157,7 @@ class CompiledCallable(Generic[P, R]):
     @property
     def reference(self) -> Callable[P, R] | None:
         """The original function, to compare with; None for a Program."""
-        return self._function  # type: ignore[return-value]
+        return self._function
 
     @property
     def source(self) -> Callable[P, R] | _native.Compilation:

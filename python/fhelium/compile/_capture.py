@@ -36,9 +36,7 @@ def check_function(function: Any) -> inspect.Signature:
         (inspect.isgeneratorfunction, "a generator function"),
     ):
         if test(function):
-            raise TypeError(
-                f"{name} is {what}; expected a plain function that returns its result"
-            )
+            raise TypeError(f"{name} is {what}; expected a plain function that returns its result")
     # Of the function itself: a decorator's wrapper is what a call runs.
     signature = inspect.signature(function, follow_wrapped=False)
     for parameter in signature.parameters.values():
@@ -172,9 +170,7 @@ def capture(
         spec = inputs[name]
         static = spec.role == "static"
         arguments[name] = (None, spec.value) if static else (spec.type(name, parameters), None)
-    return capture_call(
-        function, arguments, parameters=parameters, material_names=material_names
-    )
+    return capture_call(function, arguments, parameters=parameters, material_names=material_names)
 
 
 def check_inputs(

@@ -138,8 +138,7 @@ def check_static(name: str, value: Any) -> None:
     """Refuses what is no finite immutable scalar."""
     if type(value) not in _STATICS:
         raise TypeError(
-            f"{name} must be None, a bool, int, float, complex or str, found "
-            f"{type(value).__name__}"
+            f"{name} must be None, a bool, int, float, complex or str, found {type(value).__name__}"
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} must be finite, found {value!r}")

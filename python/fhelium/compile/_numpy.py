@@ -84,7 +84,7 @@ def cast(recorder: CaptureRecorder, value: CapturedTensor, dtype: Any) -> Any:
 # --- indexing --------------------------------------------------------------------------------
 
 
-def index(recorder: CaptureRecorder, value: CapturedTensor, item: Any) -> CapturedTensor:
+def index(recorder: CaptureRecorder, value: CapturedTensor, item: Any) -> Any:
     """Records `value[item]` for integers, slices, `...` and None."""
     items = list(item) if isinstance(item, tuple) else [item]
     shape = value.shape
@@ -138,9 +138,7 @@ def _position(entry: Any, extent: int, axis: int) -> int:
         )
     position = operator.index(entry)
     if not -extent <= position < extent:
-        raise IndexError(
-            f"index {position} is out of bounds for axis {axis} with size {extent}"
-        )
+        raise IndexError(f"index {position} is out of bounds for axis {axis} with size {extent}")
     return position % extent
 
 

@@ -270,5 +270,3 @@ class CaptureRecorder:
             f"{where} is a {type(value).__name__}; a compiled function returns ciphertexts, "
             "plaintexts, arrays and scalars, in tuples, lists and dicts"
         )
-
-

@@ -92,16 +92,18 @@ class Captured:
         self._refuse("searching", "keep what you search in a Python list")
 
     def _compare(self, other: object) -> NoReturn:
-        self._refuse("comparing", "use `is` for identity, or pass what you compare as a static scalar")
+        self._refuse(
+            "comparing", "use `is` for identity, or pass what you compare as a static scalar"
+        )
 
-    __eq__ = _compare  # type: ignore[assignment]
-    __ne__ = _compare  # type: ignore[assignment]
+    __eq__ = _compare
+    __ne__ = _compare
     __lt__ = _compare
     __le__ = _compare
     __gt__ = _compare
     __ge__ = _compare
 
-    def __hash__(self) -> NoReturn:  # type: ignore[override]
+    def __hash__(self) -> NoReturn:
         self._refuse("hashing", "use a list, or the name of the value as the key")
 
     def _to_scalar(self) -> NoReturn:
@@ -123,10 +125,14 @@ class Captured:
         self._to_scalar()
 
     def __array__(self, *_arguments: Any, **_options: Any) -> Any:
-        self._refuse("converting to an array", "use the operators and numpy functions on it directly")
+        self._refuse(
+            "converting to an array", "use the operators and numpy functions on it directly"
+        )
 
     def __setitem__(self, item: object, value: object) -> NoReturn:
-        self._refuse("assigning into", "build a new value, for example with numpy.where or concatenate")
+        self._refuse(
+            "assigning into", "build a new value, for example with numpy.where or concatenate"
+        )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._refuse("pickling or copying", "return it from the function instead")
@@ -264,17 +270,17 @@ class CapturedTensor(Captured):
         return np.dtype(self._type.dtype)
 
     @property
-    def T(self) -> CapturedTensor:  # noqa: N802
+    def T(self) -> Any:
         """The axes in reverse order."""
         return self.transpose()
 
     @property
-    def real(self) -> CapturedTensor:
+    def real(self) -> Any:
         """The real parts."""
         return self._call(np.real)
 
     @property
-    def imag(self) -> CapturedTensor:
+    def imag(self) -> Any:
         """The imaginary parts."""
         return self._call(np.imag)
 
@@ -335,7 +341,7 @@ class CapturedTensor(Captured):
     def __abs__(self) -> Any:
         return self._operator(np.absolute, self)
 
-    def __getitem__(self, item: Any) -> CapturedTensor:
+    def __getitem__(self, item: Any) -> Any:
         from ._numpy import index
 
         return index(self._recorder, self, item)
