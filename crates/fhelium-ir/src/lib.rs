@@ -20,6 +20,7 @@ pub mod operations;
 mod outputs;
 mod program;
 mod rewrite;
+mod svg;
 mod text;
 mod types;
 mod verify;
