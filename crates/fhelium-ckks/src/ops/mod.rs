@@ -4,6 +4,8 @@
 //! first and leaves its operands unchanged. Batch axes broadcast as numpy's do.
 
 mod broadcast;
+#[cfg(test)]
+mod exact_tests;
 mod key_switch;
 mod level;
 mod linear;
