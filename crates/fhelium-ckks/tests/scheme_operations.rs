@@ -280,6 +280,47 @@ fn every_rotation_is_right_at_level_zero() {
     }
 }
 
+/// Case 1 of the reports: one level reached by different paths adds and multiplies, and the sum of
+/// nominally equal scales carries no more than their relative difference.
+#[test]
+fn paths_to_one_level_meet() {
+    let bench = &BENCHES[1];
+    let (context, noise) = (&bench.context, bench.parameters().noise());
+    let key = bench.keys().relinearization(&bench.secret).unwrap();
+    let x = Tracked::new(bench, 3, &[], 4);
+    let y = Tracked::new(bench, 4, &[], 4);
+    let square = context
+        .multiply_relinearize(&x.ciphertext, &x.ciphertext, &key)
+        .unwrap();
+    let x2 = Tracked {
+        message: zip(&x.message, &x.message, |a, b| a * b),
+        ciphertext: context.rescale(&square).unwrap(),
+        noise: noise.rescale(&noise.key_switch(&noise.multiply(&x.noise, &x.noise))),
+    };
+    let lower = |value: &Tracked| Tracked {
+        message: value.message.clone(),
+        ciphertext: context.drop_levels(&value.ciphertext, 1).unwrap(),
+        noise: noise.drop_levels(&value.noise, 1),
+    };
+    let (x1, y1) = (lower(&x), lower(&y));
+    let sum = Tracked {
+        message: zip(&x2.message, &y1.message, |a, b| a + b),
+        ciphertext: context.add(&x2.ciphertext, &y1.ciphertext).unwrap(),
+        noise: noise.add(&x2.noise, &y1.noise),
+    };
+    assert_ne!(sum.ciphertext.state().scale, Scale::from_bits(40));
+    sum.assert_close(bench, "sum of two paths");
+    let product = context
+        .multiply_relinearize(&x2.ciphertext, &x1.ciphertext, &key)
+        .unwrap();
+    Tracked {
+        message: zip(&x2.message, &x1.message, |a, b| a * b),
+        ciphertext: context.rescale(&product).unwrap(),
+        noise: noise.rescale(&noise.key_switch(&noise.multiply(&x2.noise, &x1.noise))),
+    }
+    .assert_close(bench, "product of two paths");
+}
+
 /// What an operation reads, it leaves alone.
 #[test]
 fn operands_stay_as_they_were() {
