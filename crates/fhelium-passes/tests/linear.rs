@@ -17,7 +17,7 @@ struct Terms {
 impl Terms {
     fn new() -> Self {
         let moduli = vec![562949953216513, 1099511480321, 1099511922689];
-        let special = vec![562949953175553];
+        let special = vec![562949952798721];
         let chain = Chain::new(14, moduli, special, Scale::from_bits(40));
         let mut builder = ProgramBuilder::new("sum", Some(chain.into()));
         let state = CipherState::new(2, Scale::from_bits(40));

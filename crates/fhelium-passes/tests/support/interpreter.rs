@@ -51,7 +51,8 @@ pub fn data(name: &str, shape: &[usize]) -> Value {
     ArrayD::from_shape_simple_fn(IxDyn(shape), || Complex64::new(next(), next()))
 }
 
-fn apply(program: &Program, op: &Op, values: &[Option<Value>]) -> Vec<Value> {
+/// The results of one operation.
+pub fn apply(program: &Program, op: &Op, values: &[Option<Value>]) -> Vec<Value> {
     let slots = program.chain().map_or(0, |chain| chain.slots());
     let x = |place: usize| {
         let id = op.operands()[place];

@@ -1,4 +1,7 @@
-//! What the tests over random Programs share.
+//! What the tests over random Programs share; each test binary uses some of it.
+
+#![allow(dead_code)]
 
 pub mod interpreter;
 pub mod programs;
+pub mod residues;

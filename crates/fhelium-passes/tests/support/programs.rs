@@ -29,7 +29,7 @@ pub fn chain() -> Arc<Chain> {
         1099510890497,
         1099509805057,
     ];
-    let special = vec![562949953175553, 562949952847873];
+    let special = vec![562949952798721, 562949952847873];
     Arc::new(Chain::new(4, moduli, special, Scale::from_bits(40)))
 }
 

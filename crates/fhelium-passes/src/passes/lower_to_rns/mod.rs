@@ -1,0 +1,394 @@
+//! `lower-to-rns`: operations taken apart into residue arithmetic.
+
+mod key_switch;
+
+use std::collections::BTreeSet;
+
+use fhelium_ir::{
+    Attributes, Ckks, IrError, Location, Op, OpKind, Program, Rewriter, Rns, Type, ValueId,
+};
+use fhelium_state::Chain;
+
+use crate::compilation::Compilation;
+use crate::error::PassError;
+use crate::pass::{Diagnostic, Pass, PassContext, PassResult};
+
+/// Turns `ckks` operations into `rns` operations, at which fusing works.
+///
+/// Ciphertexts become residues where an operation that was taken apart reads them and ciphertexts
+/// again where one that stays whole does, or where they are returned. Key switching is the hybrid
+/// one of Han and Ki, "Better bootstrapping for approximate homomorphic encryption", 2020, section
+/// 3, with digits of [`Chain::digit_size`] primes; a rotation's key switches to the secret that the
+/// automorphism brings back, so that the automorphism comes last and rotations of one value share
+/// their digits.
+///
+/// Encodings stay whole, and so do sums with a plaintext of other batch axes, since they leave parts
+/// as they are that the result repeats. Not part of the default pipeline.
+#[derive(Clone, Debug, Default)]
+pub struct LowerToRns {
+    /// Operations that stay whole beside those that always do.
+    pub keep: BTreeSet<Ckks>,
+}
+
+impl Pass for LowerToRns {
+    fn name(&self) -> &str {
+        "lower-to-rns"
+    }
+
+    fn run(
+        &self,
+        compilation: &mut Compilation,
+        context: &PassContext<'_>,
+    ) -> Result<PassResult, PassError> {
+        let program = compilation.program().clone();
+        let is_ckks = |op: &Op| matches!(op.kind(), OpKind::Ckks(_));
+        let (Some(chain), true) = (program.chain(), program.body().ops().iter().any(is_ckks))
+        else {
+            return Ok(PassResult::default());
+        };
+        let mut lowering = Lowering {
+            program: &program,
+            chain,
+            rewriter: Rewriter::new(&program).map_err(|error| context.ir_error(error))?,
+            residues: vec![None; program.body().values().len()],
+            location: None,
+            result: PassResult::default(),
+        };
+        lowering
+            .lower_all(&self.keep)
+            .map_err(|error| context.ir_error(error))?;
+        let Lowering {
+            rewriter,
+            mut result,
+            ..
+        } = lowering;
+        let lowered = rewriter.finish().map_err(|error| context.ir_error(error))?;
+        result.stats.inserted = lowered
+            .body()
+            .ops()
+            .iter()
+            .filter(|op| matches!(op.kind(), OpKind::Rns(_)))
+            .count();
+        compilation.set_program(lowered);
+        Ok(result)
+    }
+}
+
+struct Lowering<'a> {
+    program: &'a Program,
+    chain: &'a Chain,
+    rewriter: Rewriter<'a>,
+    /// Residues of old values, where there are some by now.
+    residues: Vec<Option<ValueId>>,
+    /// The line that made the operation at hand.
+    location: Option<Location>,
+    result: PassResult,
+}
+
+impl Lowering<'_> {
+    fn lower_all(&mut self, keep: &BTreeSet<Ckks>) -> Result<(), IrError> {
+        let body = self.program.body();
+        for op in body.ops() {
+            self.location = op.location().cloned();
+            let OpKind::Ckks(kind) = op.kind() else {
+                self.keep(op)?;
+                continue;
+            };
+            self.result.stats.matched += 1;
+            if kind == Ckks::Encode || keep.contains(&kind) || self.repeats_parts(op, kind) {
+                self.result.stats.skipped += 1;
+                self.keep(op)?;
+                continue;
+            }
+            self.result.stats.transformed += 1;
+            self.result.stats.removed += 1;
+            self.lower(op, kind)
+                .map_err(|error| error.at(op.kind().name(), op.location()))?;
+        }
+        self.location = None;
+        for &returned in body.results() {
+            self.whole(returned)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a sum would have to repeat a part along batch axes that only the other operand has.
+    fn repeats_parts(&mut self, op: &Op, kind: Ckks) -> bool {
+        let body = self.program.body();
+        let parts = |value: ValueId| match body.type_of(value) {
+            Type::Ciphertext {
+                state: Some(state), ..
+            } => state.parts,
+            _ => 1,
+        };
+        let [result] = *op.results() else {
+            return false;
+        };
+        let is_sum = matches!(
+            kind,
+            Ckks::Add | Ckks::Sub | Ckks::AddPlain | Ckks::SubPlain | Ckks::PlainSub
+        );
+        let lacks_batch = |&value: &ValueId| {
+            parts(value) == parts(result)
+                && body.type_of(value).batch() != body.type_of(result).batch()
+        };
+        let uneven = op
+            .operands()
+            .iter()
+            .any(|&value| parts(value) != parts(result));
+        let repeats = is_sum && uneven && op.operands().iter().any(lacks_batch);
+        if repeats {
+            self.result.diagnostics.push(Diagnostic {
+                message: "left whole: a part of one operand is repeated along batch axes of the \
+                          other"
+                    .to_owned(),
+                operation: Some(op.kind().name().to_owned()),
+                location: op.location().cloned(),
+            });
+        }
+        repeats
+    }
+
+    /// Keeps an operation as it is, over whole values.
+    fn keep(&mut self, op: &Op) -> Result<(), IrError> {
+        for &operand in op.operands() {
+            self.whole(operand)?;
+        }
+        self.rewriter.copy(op)?;
+        Ok(())
+    }
+
+    /// The ciphertext, plaintext or other value itself.
+    fn whole(&mut self, old: ValueId) -> Result<ValueId, IrError> {
+        let made = self.rewriter.map(old);
+        let (
+            Err(_),
+            Some(residues),
+            Type::Ciphertext {
+                state: Some(state), ..
+            },
+        ) = (&made, self.residues[old.index()], self.program.type_of(old))
+        else {
+            return made;
+        };
+        let attributes = Attributes::new().with("scale", state.scale.clone());
+        let new = self.emit(Rns::Ciphertext, &[residues], &attributes)?;
+        self.rewriter.bind(old, new);
+        Ok(new)
+    }
+
+    /// The residues of a ciphertext or plaintext.
+    fn residues(&mut self, old: ValueId) -> Result<ValueId, IrError> {
+        if let Some(known) = self.residues[old.index()] {
+            return Ok(known);
+        }
+        let whole = self.rewriter.map(old)?;
+        let residues = self.emit(Rns::Residues, &[whole], &Attributes::new())?;
+        self.residues[old.index()] = Some(residues);
+        Ok(residues)
+    }
+
+    /// The residues of a plaintext by the primes of a ciphertext's level.
+    fn plain_residues(&mut self, old: ValueId, level: usize) -> Result<ValueId, IrError> {
+        let residues = self.residues(old)?;
+        let Type::Plaintext {
+            state: Some(state), ..
+        } = self.program.type_of(old)
+        else {
+            return Ok(residues);
+        };
+        match state.level.saturating_sub(level) {
+            0 => Ok(residues),
+            count => {
+                let attributes = Attributes::new().with("count", count as i64);
+                self.emit(Rns::DropLimbs, &[residues], &attributes)
+            }
+        }
+    }
+
+    fn emit(
+        &mut self,
+        kind: Rns,
+        operands: &[ValueId],
+        attributes: &Attributes,
+    ) -> Result<ValueId, IrError> {
+        let location = self.location.clone();
+        self.rewriter
+            .builder()
+            .one(kind, operands, attributes, location)
+    }
+
+    fn op(&mut self, kind: Rns, operands: &[ValueId]) -> Result<ValueId, IrError> {
+        self.emit(kind, operands, &Attributes::new())
+    }
+
+    fn part(&mut self, residues: ValueId, part: i64) -> Result<ValueId, IrError> {
+        self.emit(
+            Rns::ExtractPart,
+            &[residues],
+            &Attributes::new().with("part", part),
+        )
+    }
+
+    fn parts(&self, old: ValueId) -> usize {
+        match self.program.type_of(old) {
+            Type::Ciphertext {
+                state: Some(state), ..
+            } => state.parts,
+            _ => 1,
+        }
+    }
+
+    fn level(&self, old: ValueId) -> usize {
+        match self.program.type_of(old) {
+            Type::Ciphertext {
+                state: Some(state), ..
+            } => state.level,
+            _ => 0,
+        }
+    }
+
+    fn lower(&mut self, op: &Op, kind: Ckks) -> Result<(), IrError> {
+        let operands = op.operands();
+        let x = operands[0];
+        let result = match kind {
+            Ckks::Add => self.sum(Rns::Add, x, operands[1])?,
+            Ckks::Sub => self.sum(Rns::Sub, x, operands[1])?,
+            Ckks::AddPlain | Ckks::SubPlain => {
+                let p = self.plain_residues(operands[1], self.level(x))?;
+                let kind = if kind == Ckks::AddPlain {
+                    Rns::Add
+                } else {
+                    Rns::Sub
+                };
+                let x = self.residues(x)?;
+                self.with_first_part(operands[0], x, |lowering, first| {
+                    lowering.op(kind, &[first, p])
+                })?
+            }
+            Ckks::PlainSub => {
+                let (p, x) = (x, operands[1]);
+                let p = self.plain_residues(p, self.level(x))?;
+                let residues = self.residues(x)?;
+                let negative = self.op(Rns::Neg, &[residues])?;
+                self.with_first_part(x, negative, |lowering, first| {
+                    lowering.op(Rns::Add, &[p, first])
+                })?
+            }
+            Ckks::Mul => {
+                let product = self.product(x, operands[1])?;
+                self.op(Rns::Pack, &product)?
+            }
+            Ckks::Square => {
+                let product = self.product(x, x)?;
+                self.op(Rns::Pack, &product)?
+            }
+            Ckks::MulRelin | Ckks::SquareRelin => {
+                let y = if kind == Ckks::MulRelin {
+                    operands[1]
+                } else {
+                    x
+                };
+                let [first, second, third] = self.product(x, y)?;
+                let two = self.op(Rns::Pack, &[first, second])?;
+                let digits = self.digits(third, self.level(x))?;
+                let switched = self.switch(&digits, operands[operands.len() - 1])?;
+                self.op(Rns::Add, &[two, switched])?
+            }
+            Ckks::Relinearize => {
+                let residues = self.residues(x)?;
+                let [first, second, third] = [0, 1, 2].map(|part| self.part(residues, part));
+                let two = self.op(Rns::Pack, &[first?, second?])?;
+                let digits = self.digits(third?, self.level(x))?;
+                let switched = self.switch(&digits, operands[1])?;
+                self.op(Rns::Add, &[two, switched])?
+            }
+            Ckks::MulPlain => {
+                let p = self.plain_residues(operands[1], self.level(x))?;
+                let x = self.residues(x)?;
+                self.op(Rns::Mul, &[x, p])?
+            }
+            Ckks::MulInteger => self.unary(Rns::MulInteger, x, op.attributes())?,
+            Ckks::Neg => self.unary(Rns::Neg, x, op.attributes())?,
+            Ckks::Rescale => self.unary(Rns::Rescale, x, op.attributes())?,
+            Ckks::DropLevels => self.unary(Rns::DropLimbs, x, op.attributes())?,
+            Ckks::Rotate | Ckks::Conjugate | Ckks::RotateHoisted => {
+                return self.automorphisms(op, kind);
+            }
+            Ckks::Encode => return self.keep(op),
+        };
+        self.residues[op.results()[0].index()] = Some(result);
+        Ok(())
+    }
+
+    fn unary(
+        &mut self,
+        kind: Rns,
+        x: ValueId,
+        attributes: &Attributes,
+    ) -> Result<ValueId, IrError> {
+        let x = self.residues(x)?;
+        self.emit(kind, &[x], attributes)
+    }
+
+    /// A sum or difference, in which an operand may lack the third part.
+    fn sum(&mut self, kind: Rns, x: ValueId, y: ValueId) -> Result<ValueId, IrError> {
+        let (x_parts, y_parts) = (self.parts(x), self.parts(y));
+        let (x, y) = (self.residues(x)?, self.residues(y)?);
+        if x_parts == y_parts {
+            return self.op(kind, &[x, y]);
+        }
+        let mut parts = Vec::new();
+        for part in 0..x_parts.max(y_parts) {
+            let of_x = (part < x_parts)
+                .then(|| self.part(x, part as i64))
+                .transpose()?;
+            let of_y = (part < y_parts)
+                .then(|| self.part(y, part as i64))
+                .transpose()?;
+            parts.push(match (of_x, of_y) {
+                (Some(x), Some(y)) => self.op(kind, &[x, y])?,
+                (None, Some(y)) if kind == Rns::Sub => self.op(Rns::Neg, &[y])?,
+                (Some(one), None) | (None, Some(one)) => one,
+                (None, None) => continue,
+            });
+        }
+        self.op(Rns::Pack, &parts)
+    }
+
+    /// Residues of the old ciphertext's shape with their first part changed.
+    fn with_first_part(
+        &mut self,
+        old: ValueId,
+        residues: ValueId,
+        change: impl FnOnce(&mut Self, ValueId) -> Result<ValueId, IrError>,
+    ) -> Result<ValueId, IrError> {
+        let first = self.part(residues, 0)?;
+        let mut parts = vec![change(self, first)?];
+        for part in 1..self.parts(old) {
+            parts.push(self.part(residues, part as i64)?);
+        }
+        self.op(Rns::Pack, &parts)
+    }
+
+    /// The three parts of a product.
+    fn product(&mut self, x: ValueId, y: ValueId) -> Result<[ValueId; 3], IrError> {
+        let is_square = x == y;
+        let (x, y) = (self.residues(x)?, self.residues(y)?);
+        let (x0, x1) = (self.part(x, 0)?, self.part(x, 1)?);
+        let (y0, y1) = if is_square {
+            (x0, x1)
+        } else {
+            (self.part(y, 0)?, self.part(y, 1)?)
+        };
+        let first = self.op(Rns::Mul, &[x0, y0])?;
+        let cross = self.op(Rns::Mul, &[x1, y0])?;
+        let second = if is_square {
+            self.op(Rns::Add, &[cross, cross])?
+        } else {
+            self.op(Rns::MulAdd, &[x0, y1, cross])?
+        };
+        let third = self.op(Rns::Mul, &[x1, y1])?;
+        Ok([first, second, third])
+    }
+}
