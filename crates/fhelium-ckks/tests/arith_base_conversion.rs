@@ -1,11 +1,9 @@
 //! Base conversion against the Chinese remainder theorem on big integers.
 
 use fhelium_ckks::arith::primes::{primes_above, primes_below};
-use fhelium_ckks::arith::{ArithError, BaseConverter, Modulus, Tier};
+use fhelium_ckks::arith::{ArithError, BaseConverter, MAX_FAST_PRIME, Modulus, Tier};
 use num_bigint::BigInt;
 use proptest::prelude::*;
-
-const MAX_FAST: u64 = 796_131_459_065_721; // floor(2^49.5)
 
 fn moduli(primes: impl Iterator<Item = u64>, count: usize) -> Vec<Modulus> {
     primes
@@ -63,7 +61,7 @@ fn numbers(q: &BigInt, count: usize) -> Vec<BigInt> {
 #[test]
 fn gives_the_centred_lift_at_every_core_s_edge() {
     // Just below the fast cores' bound, mixed with one prime above it, and near 2^61.
-    let fast = moduli(primes_below(MAX_FAST, 18), 60);
+    let fast = moduli(primes_below(MAX_FAST_PRIME, 18), 60);
     let wide = moduli(primes_below((1 << 61) - 1, 18), 20);
     let small = moduli(primes_above(1 << 19, 5), 3);
     let mixed = [&fast[..2], &wide[..1], &small[..]].concat();
@@ -97,7 +95,7 @@ fn folds_sums_longer_than_an_accumulator_holds() {
 #[test]
 fn every_tier_rounds_the_quotient_alike() {
     // At Q/2 itself either end of the range is right; all tiers must choose the same one.
-    let fast = moduli(primes_below(MAX_FAST, 18), 6);
+    let fast = moduli(primes_below(MAX_FAST_PRIME, 18), 6);
     let q = product(&fast[..4]);
     let xs: Vec<BigInt> = (0..64).map(|i: i32| &q / 2 - 32 + i).collect();
     let source: Vec<Vec<_>> = fast[..4]

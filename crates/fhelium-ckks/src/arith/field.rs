@@ -57,6 +57,10 @@ pub(super) trait Field<const W: usize>: Copy {
     /// The nearest integers of numbers in [0, 2^51).
     fn round_to_term(self, a: Self::Real) -> Self::Term;
 
+    /// The residues of the integers nearest to factor a, ties to even, for magnitudes below 2^62 and
+    /// a factor that is a power of two.
+    fn round(self, a: &[f64; W], factor: f64) -> Self::Vector;
+
     /// What [`center`](Self::center) needs to know of the other prime.
     type Other: Copy;
     fn other(self, q: Modulus) -> Self::Other;

@@ -32,6 +32,7 @@ pub(super) trait Kernels: fmt::Debug + Send + Sync {
         accumulate: bool,
     );
     fn reduce(&self, out: &mut [u64], src: &[u64], q: Modulus);
+    fn round(&self, out: &mut [u64], src: &[f64], factor: f64);
 }
 
 /// Implements [`Kernels`] for a type that holds a `field` and a `transform`, with every kernel
@@ -64,6 +65,7 @@ macro_rules! implement_kernels {
                 inner_product_pair(out: [&mut [u64]; 2], digits: &[&[u64]], keys: [&[&[u64]]; 2],
                     accumulate: bool);
                 reduce(out: &mut [u64], src: &[u64], q: $crate::arith::modulus::Modulus);
+                round(out: &mut [u64], src: &[f64], factor: f64);
             );
         }
     };

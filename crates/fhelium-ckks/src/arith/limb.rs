@@ -6,14 +6,15 @@ use std::sync::Arc;
 use super::avx2::Avx2Kernels;
 #[cfg(target_arch = "x86_64")]
 use super::avx512::Avx512Kernels;
-use super::dispatch::Core;
+use super::dispatch::{Core, MAX_FAST_PRIME};
 use super::error::ArithError;
 #[cfg(target_arch = "x86_64")]
 use super::fp64;
 use super::kernels::Kernels;
 use super::modulus::Modulus;
 use super::order;
-use super::scalar::ScalarKernels;
+use super::pointwise;
+use super::scalar::{ScalarField, ScalarKernels};
 use super::tier::Tier;
 
 /// One prime p and ring degree N with the kernels that serve them.
@@ -245,7 +246,25 @@ impl Limb {
     /// Residues `src` modulo another prime q, taken in (-q/2, q/2), modulo p.
     pub fn reduce_into(&self, out: &mut [u64], src: &[u64], q: Modulus) {
         same_length(out, &[src]);
-        self.kernels.reduce(out, src, q);
+        if q.value() > MAX_FAST_PRIME {
+            pointwise::reduce(
+                ScalarField {
+                    modulus: self.modulus,
+                },
+                out,
+                src,
+                q,
+            );
+        } else {
+            self.kernels.reduce(out, src, q);
+        }
+    }
+
+    /// The residues of the integers nearest to `factor * src`, ties to even. `factor` is a power of
+    /// two; magnitudes of 2^62 and more, infinities and NaNs give unspecified residues.
+    pub fn round_into(&self, out: &mut [u64], src: &[f64], factor: f64) {
+        assert_eq!(out.len(), src.len(), "operands differ in length");
+        self.kernels.round(out, src, factor);
     }
 
     /// The exponent e of the point psi^e whose value index `j` of a transformed limb holds.

@@ -27,6 +27,7 @@ mod scalar;
 pub mod tier;
 
 pub use base_conversion::BaseConverter;
+pub use dispatch::MAX_FAST_PRIME;
 pub use error::ArithError;
 pub use limb::Limb;
 pub use modulus::Modulus;

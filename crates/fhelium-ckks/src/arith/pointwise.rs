@@ -174,6 +174,19 @@ pub(super) fn reduce<F: Field<W>, const W: usize>(f: F, out: &mut [u64], src: &[
     for_vectors!(f, W, [out] = [src] { [f.center(src, q)] });
 }
 
+#[inline(always)]
+pub(super) fn round<F: Field<W>, const W: usize>(f: F, out: &mut [u64], src: &[f64], factor: f64) {
+    let (whole, rest) = src.as_chunks::<W>();
+    for (vector, src) in whole.iter().enumerate() {
+        store::<F, W, false>(f, f.round(src, factor), out, vector);
+    }
+    if !rest.is_empty() {
+        let mut padded = [0.0; W];
+        padded[..rest.len()].copy_from_slice(rest);
+        store::<F, W, true>(f, f.round(&padded, factor), out, 0);
+    }
+}
+
 /// How many vectors of each half one step of the inner product keeps in registers.
 const VECTORS: usize = 2;
 

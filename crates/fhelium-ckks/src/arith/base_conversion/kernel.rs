@@ -5,6 +5,7 @@ use std::fmt;
 use crate::arith::error::ArithError;
 use crate::arith::field::{Field, load, store};
 use crate::arith::modulus::Modulus;
+use crate::arith::pointwise;
 use crate::arith::scalar::ScalarField;
 
 /// A conversion that runs on one core.
@@ -23,6 +24,7 @@ pub(crate) struct Conversion<F> {
 #[derive(Debug)]
 struct Source<F> {
     field: F,
+    modulus: Modulus,
     /// (Q / q_i)^-1 modulo q_i.
     inverse: u64,
     /// 1 / q_i.
@@ -62,6 +64,7 @@ impl<F> Conversion<F> {
             let inverse = q.inverse(product_except(Some(i), q));
             Ok(Source {
                 field: field(q),
+                modulus: q,
                 inverse: inverse.map_err(|_| ArithError::RepeatedPrime { value: q.value() })?,
                 reciprocal: 1.0 / q.value() as f64,
             })
@@ -91,6 +94,12 @@ impl<F> Conversion<F> {
     where
         F: Field<W>,
     {
+        if let [source] = &self.sources[..] {
+            for target in &self.targets {
+                pointwise::reduce(target.field, to[target.limb], from[0], source.modulus);
+            }
+            return;
+        }
         let sources = self.sources.len();
         // A row of scratch for each source prime, and one for the quotients v.
         let row = (SCRATCH / W / (sources + 1))

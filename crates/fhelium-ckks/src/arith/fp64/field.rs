@@ -260,6 +260,19 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
         self.lanes.sub(self.lanes.add(a, round), round)
     }
 
+    /// The quotient is below 2^62 / 2^9 for a prime that suits degree 256, and off by less than
+    /// 0.6.
+    #[inline(always)]
+    fn round(self, a: &[f64; W], factor: f64) -> L::Int {
+        let l = self.lanes;
+        // Adding zero turns -0 to 0.
+        let integer = l.add(
+            l.round(l.mul(l.load_float(a), l.splat(factor))),
+            l.splat(0.0),
+        );
+        self.canonical(self.reduce(integer))
+    }
+
     #[inline(always)]
     fn other(self, q: Modulus) -> [L::Float; 2] {
         let q = q.value() as f64;

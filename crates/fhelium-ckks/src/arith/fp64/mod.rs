@@ -8,16 +8,15 @@
 //! The kernels are written once over [`Lanes`], the few vector operations they need, and are
 //! compiled for each width in the modules `avx2` and `avx512`.
 
+mod butterfly;
 mod field;
 mod lanes;
 mod ntt;
+mod roots;
 
 pub(super) use field::Fp64Field;
 pub(super) use lanes::Lanes;
 pub(super) use ntt::Fp64Transform;
-
-/// The fast cores take primes up to this one: floor(2^49.5).
-pub const MAX_PRIME: u64 = 796_131_459_065_721;
 
 /// The smallest ring degree of the fast transforms.
 pub(super) const MIN_DEGREE: usize = 256;

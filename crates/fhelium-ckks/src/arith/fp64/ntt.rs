@@ -9,21 +9,19 @@
 //! A long limb first takes passes over its whole length until blocks fit in a level-1 cache, then
 //! each block takes all its other passes.
 
-use super::field::{Factor, Fp64Field};
+use super::butterfly::{
+    forward_four, forward_inner, forward_outer, inverse_four, inverse_inner, inverse_outer,
+    load_floats, load_integers, vector_factor,
+};
+use super::field::Fp64Field;
 use super::lanes::Lanes;
+use super::roots::{IN_STEP, Roots, TAIL};
 use crate::arith::error::ArithError;
 use crate::arith::modulus::Modulus;
 use crate::arith::primes;
-use crate::arith::scalar::ntt::bit_reversed_powers;
 
 /// Residues in a block that stays in a level-1 cache with its roots.
 const BLOCK: usize = 2048;
-
-/// Vectors in the blocks whose last layers run in registers.
-const TAIL: usize = 4;
-
-/// How many of these blocks run in step.
-const IN_STEP: usize = 4;
 
 /// The transform of one prime and length.
 #[derive(Debug, Clone)]
@@ -36,43 +34,6 @@ pub(crate) struct Fp64Transform<L, const W: usize> {
     inverse_n_root: f64,
 }
 
-/// The powers of psi, or of its inverse, balanced.
-#[derive(Debug, Clone)]
-struct Roots<const W: usize> {
-    /// Entry k is psi^bitrev(k), for the layers whose butterflies stand a vector or more apart.
-    whole: Vec<f64>,
-    /// For each block of four vectors, for each of its two pairs, for each layer within a vector:
-    /// the factors in the order that [`Lanes::split`] brings the elements in.
-    within: Vec<[f64; W]>,
-}
-
-/// The roots of a few blocks of four vectors: of the layers between vectors, outer and inner, and of
-/// those within them.
-type TailRoots<'a, const W: usize> = (&'a [f64; IN_STEP], &'a [[f64; 2]], &'a [[f64; W]]);
-
-impl<const W: usize> Roots<W> {
-    /// The roots of `groups` blocks of four vectors, of which the first one's outer root has the
-    /// index `first`; there are `all_groups` such blocks in all.
-    #[inline(always)]
-    fn tails(
-        &self,
-        first: usize,
-        groups: usize,
-        all_groups: usize,
-    ) -> impl Iterator<Item = TailRoots<'_, W>> {
-        let block = 2 * W.trailing_zeros() as usize;
-        let within = self.within[(first - all_groups) * block..].chunks_exact(IN_STEP * block);
-        let (outer, _) = self.whole[first..first + groups].as_chunks();
-        let (inner, _) = self.whole[2 * first..2 * (first + groups)].as_chunks::<2>();
-        let inner = inner.chunks_exact(IN_STEP);
-        outer
-            .iter()
-            .zip(inner)
-            .zip(within)
-            .map(|((outer, inner), within)| (outer, inner, within))
-    }
-}
-
 impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
     /// Layers whose butterflies stand less than a vector apart.
     const WITHIN: usize = W.trailing_zeros() as usize;
@@ -80,30 +41,13 @@ impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
     /// The transform of length `n`, a power of two from 256, modulo a prime below 2^49.5.
     pub fn new(field: Fp64Field<L>, n: usize, modulus: Modulus) -> Result<Self, ArithError> {
         let psi = primes::primitive_root(modulus, 2 * n as u64)?;
-        let order = split_order(field.lanes);
-        let roots = |base| {
-            let powers = bit_reversed_powers(modulus, base, n);
-            let powers: Vec<f64> = powers.into_iter().map(|w| field.balanced(w)).collect();
-            let within = (0..n / (2 * W)).flat_map(|pair| {
-                let powers = &powers;
-                order.iter().enumerate().map(move |(layer, elements)| {
-                    let distance = W >> (layer + 1);
-                    let first = n / (2 * distance) + pair * 2 * W / (2 * distance);
-                    elements.map(|element| powers[first + element / (2 * distance)])
-                })
-            });
-            Roots {
-                within: within.collect(),
-                whole: powers[..n / W].to_vec(),
-            }
-        };
         let inverse_psi = modulus.inverse(psi)?;
         let inverse_n = modulus.inverse(modulus.reduce(n as u64))?;
         let inverse_root = modulus.pow(inverse_psi, n as u64 / 2);
         Ok(Self {
             field,
-            forward: roots(psi),
-            inverse: roots(inverse_psi),
+            forward: Roots::new(field, n, modulus, psi),
+            inverse: Roots::new(field, n, modulus, inverse_psi),
             inverse_n: field.balanced(inverse_n),
             inverse_n_root: field.balanced(modulus.mul(inverse_n, inverse_root)),
         })
@@ -417,126 +361,4 @@ impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
             l.store(f.canonical(f.mul_factor(l.sub(x, y), root)), b);
         }
     }
-}
-
-// Explicit arrays in place of `map`: a closure would not take on the vector instructions.
-
-#[inline(always)]
-fn load_floats<L: Lanes<W>, const W: usize>(l: L, [a, b, c, d]: [&[u64; W]; 4]) -> [L::Float; 4] {
-    [
-        l.from_bits(l.load(a)),
-        l.from_bits(l.load(b)),
-        l.from_bits(l.load(c)),
-        l.from_bits(l.load(d)),
-    ]
-}
-
-#[inline(always)]
-fn load_integers<L: Lanes<W>, const W: usize>(l: L, [a, b, c, d]: [&[u64; W]; 4]) -> [L::Float; 4] {
-    [
-        l.to_float(l.load(a)),
-        l.to_float(l.load(b)),
-        l.to_float(l.load(c)),
-        l.to_float(l.load(d)),
-    ]
-}
-
-/// The butterflies of two forward layers on a quarter's vector each.
-#[inline(always)]
-fn forward_four<L: Lanes<W>, const W: usize>(
-    f: Fp64Field<L>,
-    x: [L::Float; 4],
-    [outer, left, right]: [Factor<L::Float>; 3],
-) -> [L::Float; 4] {
-    forward_inner(f, forward_outer(f, x, outer), [left, right])
-}
-
-#[inline(always)]
-fn forward_outer<L: Lanes<W>, const W: usize>(
-    f: Fp64Field<L>,
-    [a, b, c, d]: [L::Float; 4],
-    w: Factor<L::Float>,
-) -> [L::Float; 4] {
-    let l = f.lanes;
-    let (c, d) = (f.mul_factor(c, w), f.mul_factor(d, w));
-    [l.add(a, c), l.add(b, d), l.sub(a, c), l.sub(b, d)]
-}
-
-#[inline(always)]
-fn forward_inner<L: Lanes<W>, const W: usize>(
-    f: Fp64Field<L>,
-    [a, b, c, d]: [L::Float; 4],
-    [left, right]: [Factor<L::Float>; 2],
-) -> [L::Float; 4] {
-    let l = f.lanes;
-    let (b, d) = (f.mul_factor(b, left), f.mul_factor(d, right));
-    [l.add(a, b), l.sub(a, b), l.add(c, d), l.sub(c, d)]
-}
-
-/// The butterflies of two inverse layers: sums of four and two, unreduced, and products.
-#[inline(always)]
-fn inverse_four<L: Lanes<W>, const W: usize>(
-    f: Fp64Field<L>,
-    x: [L::Float; 4],
-    [outer, left, right]: [Factor<L::Float>; 3],
-) -> [L::Float; 4] {
-    inverse_outer(f, inverse_inner(f, x, [left, right]), outer)
-}
-
-#[inline(always)]
-fn inverse_inner<L: Lanes<W>, const W: usize>(
-    f: Fp64Field<L>,
-    [a, b, c, d]: [L::Float; 4],
-    [left, right]: [Factor<L::Float>; 2],
-) -> [L::Float; 4] {
-    let l = f.lanes;
-    [
-        l.add(a, b),
-        f.mul_factor(l.sub(a, b), left),
-        l.add(c, d),
-        f.mul_factor(l.sub(c, d), right),
-    ]
-}
-
-#[inline(always)]
-fn inverse_outer<L: Lanes<W>, const W: usize>(
-    f: Fp64Field<L>,
-    [a, b, c, d]: [L::Float; 4],
-    w: Factor<L::Float>,
-) -> [L::Float; 4] {
-    let l = f.lanes;
-    [
-        l.add(a, c),
-        l.add(b, d),
-        f.mul_factor(l.sub(a, c), w),
-        f.mul_factor(l.sub(b, d), w),
-    ]
-}
-
-/// Factors that differ from lane to lane.
-#[inline(always)]
-fn vector_factor<L: Lanes<W>, const W: usize>(f: Fp64Field<L>, w: &[f64; W]) -> Factor<L::Float> {
-    let w = f.lanes.load_float(w);
-    Factor {
-        w,
-        quotient: f.lanes.mul(w, f.lanes.splat(f.reciprocal)),
-    }
-}
-
-/// For each layer within a vector, which elements of a pair of vectors the lanes of the second
-/// operand hold after [`Lanes::split`].
-fn split_order<L: Lanes<W>, const W: usize>(lanes: L) -> Vec<[usize; W]> {
-    let elements = |first: usize| std::array::from_fn(|lane| (first + lane) as f64);
-    let (mut a, mut b) = (
-        lanes.load_float(&elements(0)),
-        lanes.load_float(&elements(W)),
-    );
-    (0..W.trailing_zeros())
-        .map(|layer| {
-            (a, b) = lanes.split(layer, a, b);
-            let mut out = [0; W];
-            lanes.store_float(b, &mut out);
-            out.map(|bits| f64::from_bits(bits) as usize)
-        })
-        .collect()
 }

@@ -121,6 +121,12 @@ impl Field<1> for ScalarField {
     }
 
     #[inline(always)]
+    fn round(self, a: &[f64; 1], factor: f64) -> u64 {
+        self.modulus
+            .from_i64((a[0] * factor).round_ties_even() as i64)
+    }
+
+    #[inline(always)]
     fn other(self, q: Modulus) -> [u64; 2] {
         [q.value() / 2, self.modulus.reduce(q.value())]
     }
