@@ -145,7 +145,7 @@ impl PySpecialization {
     /// Writes a picture of the Program.
     fn to_svg(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let program = self.0.program();
-        py.detach(|| std::fs::write(&path, program.to_text()))
+        py.detach(|| std::fs::write(&path, program.to_svg()))
             .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
     }
 
