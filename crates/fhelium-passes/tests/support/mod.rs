@@ -3,5 +3,6 @@
 #![allow(dead_code)]
 
 pub mod interpreter;
+pub mod messages;
 pub mod programs;
 pub mod residues;
