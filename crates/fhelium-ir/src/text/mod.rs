@@ -3,6 +3,7 @@
 mod lexer;
 mod parser;
 mod printer;
+mod tree;
 mod values;
 
 pub use printer::PrintOptions;

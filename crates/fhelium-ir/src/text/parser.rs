@@ -3,8 +3,8 @@
 use super::lexer::{Lexer, Token, error};
 use crate::outputs::MAX_DEPTH;
 use crate::{
-    Attributes, Body, BodyBuilder, IrError, Location, Material, OpKind, OutputTree, Position,
-    Program, ProgramBuilder, Type, ValueId,
+    Attributes, Body, BodyBuilder, IrError, Location, Material, OpKind, Position, Program,
+    ProgramBuilder, Type, ValueId,
 };
 use fhelium_state::{Chain, Scale};
 use std::borrow::Cow;
@@ -22,13 +22,13 @@ impl Program {
 
 /// The name of a value in a text.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum ValueName<'t> {
+pub(super) enum ValueName<'t> {
     Numbered(u64),
     Named(Cow<'t, str>),
 }
 
 /// The values that a body defines, by name.
-type Scope<'t> = HashMap<ValueName<'t>, ValueId>;
+pub(super) type Scope<'t> = HashMap<ValueName<'t>, ValueId>;
 
 /// Where operations go: the Program's body or a region.
 enum Target<'a> {
@@ -275,7 +275,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn value(&mut self, scope: &Scope<'t>) -> Result<ValueId, IrError> {
+    pub(super) fn value(&mut self, scope: &Scope<'t>) -> Result<ValueId, IrError> {
         let Some((name, position)) = self.value_name()? else {
             let (token, position) = &self.ahead;
             return Err(error(*position, format!("expected a value, found {token}")));
@@ -482,70 +482,6 @@ impl<'t> Parser<'t> {
         self.mark('}')?;
         body.finish(&results)
             .map_err(|problem| problem.in_text(position))
-    }
-
-    fn tree(&mut self, scope: &Scope<'t>, depth: usize) -> Result<OutputTree<ValueId>, IrError> {
-        let position = self.position();
-        if let Some(literal) = self.literal()? {
-            return Ok(OutputTree::Literal(literal));
-        }
-        if matches!(self.peek(), Token::Numbered(_) | Token::Value(_)) {
-            return Ok(OutputTree::Value(self.value(scope)?));
-        }
-        let Some(depth) = depth.checked_sub(1) else {
-            return Err(error(
-                position,
-                format!("the returned structure nests deeper than {MAX_DEPTH}"),
-            ));
-        };
-        if self.eat('(')? {
-            return self.tuple(scope, depth);
-        }
-        if self.eat('[')? {
-            let mut items = Vec::new();
-            while !self.eat(']')? {
-                if !items.is_empty() {
-                    self.mark(',')?;
-                }
-                items.push(self.tree(scope, depth)?);
-            }
-            return Ok(OutputTree::List(items));
-        }
-        if self.eat('{')? {
-            let mut items = Vec::new();
-            while !self.eat('}')? {
-                if !items.is_empty() {
-                    self.mark(',')?;
-                }
-                let Some(key) = self.literal()? else {
-                    let (token, position) = &self.ahead;
-                    return Err(error(
-                        *position,
-                        format!("expected the key of a dict, found {token}"),
-                    ));
-                };
-                self.mark(':')?;
-                items.push((key, self.tree(scope, depth)?));
-            }
-            return Ok(OutputTree::Dict(items));
-        }
-        let (token, _) = &self.ahead;
-        Err(error(
-            position,
-            format!("expected a value, a constant, a tuple, list or dict to return, found {token}"),
-        ))
-    }
-
-    /// A tuple after its parenthesis: `()`, `(a,)`, `(a, b)`.
-    fn tuple(&mut self, scope: &Scope<'t>, depth: usize) -> Result<OutputTree<ValueId>, IrError> {
-        let mut items = Vec::new();
-        while !self.eat(')')? {
-            items.push(self.tree(scope, depth)?);
-            if items.len() == 1 || !matches!(self.peek(), Token::Mark(')')) {
-                self.mark(',')?;
-            }
-        }
-        Ok(OutputTree::Tuple(items))
     }
 }
 
