@@ -169,7 +169,7 @@ pub struct OpDef {
     pub attributes: &'static [AttributeSpec],
     /// What it gives, in words.
     pub results: &'static str,
-    /// An operation line over the inputs that [`EXAMPLE_HEADER`] declares.
+    /// An operation line over the inputs that [`EXAMPLE_HEADER`](super::EXAMPLE_HEADER) declares.
     pub example: &'static str,
     /// What it does beside giving its results.
     pub effect: Effect,

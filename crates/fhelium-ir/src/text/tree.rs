@@ -45,9 +45,9 @@ impl<'t> Parser<'t> {
                     self.mark(',')?;
                 }
                 let Some(key) = self.literal()? else {
-                    let (token, position) = &self.ahead;
+                    let (token, position) = (self.peek(), self.position());
                     return Err(error(
-                        *position,
+                        position,
                         format!("expected the key of a dict, found {token}"),
                     ));
                 };
@@ -56,7 +56,7 @@ impl<'t> Parser<'t> {
             }
             return Ok(OutputTree::Dict(items));
         }
-        let (token, _) = &self.ahead;
+        let token = self.peek();
         Err(error(
             position,
             format!("expected a value, a constant, a tuple, list or dict to return, found {token}"),
