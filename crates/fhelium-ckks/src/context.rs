@@ -37,6 +37,8 @@ struct Inner {
     limbs: Vec<Limb>,
     embedding: Embedding,
     levels: Vec<LevelTables>,
+    /// The product P of the special primes, modulo each modulus.
+    special_products: Vec<u64>,
     /// -1 / P modulo each modulus.
     minus_special_inverses: Vec<u64>,
     permutations: RwLock<HashMap<usize, Arc<[u32]>>>,
@@ -95,26 +97,27 @@ impl Context {
             .iter()
             .map(Limb::modulus)
             .collect();
-        let minus_inverse = |modulus: &Modulus, product: &[u64]| {
-            let product = product.iter().fold(1, |product, &prime| {
-                modulus.mul(product, modulus.reduce(prime))
-            });
-            modulus.inverse(product).map(|inverse| modulus.neg(inverse))
+        let minus_inverse = |modulus: &Modulus, value: u64| {
+            let inverse = modulus.inverse(modulus.reduce(value));
+            inverse.map(|inverse| modulus.neg(inverse))
         };
-        let special = parameters.special_moduli();
+        let product = |modulus: &Modulus| {
+            let special = parameters.special_moduli().iter();
+            special.fold(1, |product, &p| modulus.mul(product, modulus.reduce(p)))
+        };
+        let special_products: Vec<u64> = moduli.iter().map(product).collect();
         let minus_special_inverses = moduli
             .iter()
-            .map(|modulus| minus_inverse(modulus, special))
+            .zip(&special_products)
+            .map(|(modulus, &product)| minus_inverse(modulus, product))
             .collect::<std::result::Result<_, _>>()?;
         let level = |level: usize| {
-            let inverse = |lower: &Modulus| minus_inverse(lower, &[moduli[level].value()]);
+            let inverse = |lower: &Modulus| minus_inverse(lower, moduli[level].value());
+            let minus_inverses = moduli[..level].iter().map(inverse);
             Ok(LevelTables {
                 mod_up: vec![OnceLock::new(); parameters.digits(level)],
                 mod_down: OnceLock::new(),
-                minus_inverses: moduli[..level]
-                    .iter()
-                    .map(inverse)
-                    .collect::<std::result::Result<_, _>>()?,
+                minus_inverses: minus_inverses.collect::<std::result::Result<_, _>>()?,
             })
         };
         let levels = (0..=parameters.depth()).map(level).collect::<Result<_>>()?;
@@ -126,6 +129,7 @@ impl Context {
             limbs,
             embedding: Embedding::new(n),
             levels,
+            special_products,
             minus_special_inverses,
             permutations: RwLock::default(),
             scratch: ScratchPool::default(),
@@ -202,14 +206,9 @@ impl Context {
         }
     }
 
-    /// The special modulus P modulo a prime.
-    pub(crate) fn special_product(&self, modulus: Modulus) -> u64 {
-        self.parameters()
-            .special_moduli()
-            .iter()
-            .fold(1, |product, &prime| {
-                modulus.mul(product, modulus.reduce(prime))
-            })
+    /// The special modulus P modulo a level's prime.
+    pub(crate) fn special_product(&self, limb: usize) -> u64 {
+        self.0.special_products[limb]
     }
 
     pub(crate) fn embedding(&self) -> &Embedding {
@@ -242,7 +241,7 @@ impl Context {
     }
 
     /// From the special primes to the primes of a level.
-    pub(crate) fn mod_down_converter(&self, level: usize) -> &BaseConverter {
+    pub(crate) fn mod_down(&self, level: usize) -> &BaseConverter {
         self.0.levels[level].mod_down.get_or_init(|| {
             let special: Vec<_> = (level + 1..level + 1 + self.special_count()).collect();
             self.converter(level, &special, &(0..=level).collect::<Vec<_>>())

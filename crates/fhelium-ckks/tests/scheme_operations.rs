@@ -150,6 +150,16 @@ proptest! {
             context.multiply_relinearize(&x.ciphertext, &y.ciphertext, &relinearization).unwrap();
         prop_assert_eq!(fused.data(), two.data());
         check("rescale after", context.rescale(&two).unwrap(), message, noise.rescale(&two_noise));
+        // In one step, the same residues.
+        let apart = context.rescale(&two).unwrap();
+        let joined = context.relinearize_rescale(&product, &relinearization).unwrap();
+        prop_assert_eq!(joined.state(), apart.state());
+        prop_assert_eq!(joined.data(), apart.data());
+        let joined = context
+            .multiply_relinearize_rescale(&x.ciphertext, &y.ciphertext, &relinearization)
+            .unwrap();
+        prop_assert_eq!(joined.batch_shape(), apart.batch_shape());
+        prop_assert_eq!(joined.data(), apart.data());
         let square = context.square(&x.ciphertext).unwrap();
         let again = x.ciphertext.clone();
         let multiplied = context.multiply(&x.ciphertext, &again).unwrap();

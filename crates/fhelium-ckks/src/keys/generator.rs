@@ -167,7 +167,7 @@ impl<'a> KeyGenerator<'a> {
                 .digit_range(parameters.depth(), digit)
                 .contains(&limb)
             {
-                let special = context.special_product(ring.modulus());
+                let special = context.special_product(limb);
                 ring.mul_scalar_add_assign(b, limb_of(&source, limb, n), special);
             }
         });

@@ -32,7 +32,7 @@ impl KeyKind {
     }
 
     /// The exponent g of the automorphism X -> X^g; 1, the identity, for relinearization.
-    pub(crate) fn galois(self, n: usize) -> usize {
+    pub fn galois(self, n: usize) -> usize {
         match self {
             KeyKind::Relinearization => 1,
             KeyKind::Rotation { step } => power_of_five(step, n),
@@ -41,7 +41,7 @@ impl KeyKind {
     }
 
     /// The exponent of the inverse automorphism.
-    pub(crate) fn inverse_galois(self, n: usize) -> usize {
+    pub fn inverse_galois(self, n: usize) -> usize {
         match self {
             KeyKind::Rotation { step } => power_of_five(n / 2 - step, n),
             KeyKind::Relinearization | KeyKind::Conjugation => self.galois(n),
@@ -163,8 +163,8 @@ impl KeySwitchKey {
         self.a = OnceLock::new();
     }
 
-    /// The uniform halves, expanded once.
-    pub(crate) fn uniform(&self, context: &Context) -> &[u64] {
+    /// The uniform halves, (digit, limb, N) in the transform domain, expanded once.
+    pub fn uniform(&self, context: &Context) -> &[u64] {
         self.a.get_or_init(|| {
             let mut a = vec![0; self.b.len()];
             let limbs = context.limbs().len();

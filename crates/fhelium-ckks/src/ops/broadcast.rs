@@ -2,8 +2,8 @@
 
 use crate::error::{CkksError, Result};
 
-/// How two batches combine.
-pub(super) struct Broadcast {
+/// How two batches combine, as numpy's shapes do.
+pub struct Broadcast {
     /// The result's batch shape.
     pub shape: Vec<usize>,
     left: Vec<usize>,
@@ -12,6 +12,9 @@ pub(super) struct Broadcast {
 
 impl Broadcast {
     /// Axes are aligned from the right; each pair must be equal or have a 1.
+    ///
+    /// # Errors
+    /// [`CkksError::Broadcast`].
     pub fn new(operation: &'static str, left: &[usize], right: &[usize]) -> Result<Self> {
         let rank = left.len().max(right.len());
         let axis = |shape: &[usize], axis: usize| {

@@ -12,6 +12,8 @@ mod linear;
 mod product;
 mod rotate;
 
+pub use broadcast::Broadcast;
+
 use crate::context::Context;
 use crate::error::{CkksError, Result};
 use crate::values::{Ciphertext, Plaintext};

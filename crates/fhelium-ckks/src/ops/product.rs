@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::keys::{KeyKind, KeySwitchKey};
 use crate::values::{Ciphertext, Plaintext};
+use fhelium_state::CipherState;
 
 impl Context {
     /// left * right: three parts, the product of the scales.
@@ -13,30 +14,7 @@ impl Context {
     /// The level and scale rules', values of different parameters or secrets, batch shapes that do
     /// not broadcast.
     pub fn multiply(&self, left: &Ciphertext, right: &Ciphertext) -> Result<Ciphertext> {
-        if std::ptr::eq(left, right) {
-            return self.square(left);
-        }
-        self.check_pair("multiply", left, right)?;
-        let state = left
-            .state
-            .multiply(self.parameters().chain(), "multiply", &right.state)?;
-        let batch = Broadcast::new("multiply", &left.batch_shape, &right.batch_shape)?;
-        let n = self.n();
-        let limbs = state.level + 1;
-        let mut data = vec![0; batch.size() * 3 * limbs * n];
-        self.each_product_limb(&mut data, limbs, |item, limb, [c0, c1, c2]| {
-            let (l, r) = batch.items(item);
-            let [a0, a1] = left.pair_limb(l, limb, n);
-            let [b0, b1] = right.pair_limb(r, limb, n);
-            self.limbs()[limb].tensor(c0, c1, c2, a0, a1, b0, b1);
-        });
-        Ok(Ciphertext {
-            parameters: left.parameters,
-            secret: left.secret,
-            state,
-            batch_shape: batch.shape,
-            data,
-        })
+        Product::new(self, "multiply", left, right).map(|product| product.three_parts())
     }
 
     /// The square of a ciphertext: three parts. The residues are those of
@@ -45,23 +23,7 @@ impl Context {
     /// # Errors
     /// As [`multiply`](Self::multiply).
     pub fn square(&self, ciphertext: &Ciphertext) -> Result<Ciphertext> {
-        self.check_ciphertext("square", ciphertext)?;
-        let chain = self.parameters().chain();
-        let state = ciphertext
-            .state
-            .multiply(chain, "square", &ciphertext.state)?;
-        let n = self.n();
-        let limbs = state.level + 1;
-        let mut data = vec![0; ciphertext.data.len() / 2 * 3];
-        self.each_product_limb(&mut data, limbs, |item, limb, [c0, c1, c2]| {
-            let [a0, a1] = ciphertext.pair_limb(item, limb, n);
-            self.limbs()[limb].square_tensor(c0, c1, c2, a0, a1);
-        });
-        Ok(Ciphertext {
-            state,
-            data,
-            ..ciphertext.without_data()
-        })
+        Product::new(self, "square", ciphertext, ciphertext).map(|product| product.three_parts())
     }
 
     /// ciphertext * plaintext, which may hold more levels; the product of the scales.
@@ -84,18 +46,18 @@ impl Context {
         let words = state.parts * limbs * n;
         let mut data = vec![0; batch.size() * words];
         self.each_limb(&mut data, |index, out| {
-            let (item, rest) = (index / limbs / state.parts, index % (limbs * state.parts));
+            let (item, row) = (index / limbs / state.parts, index % (limbs * state.parts));
             let (c, p) = batch.items(item);
-            let limb = rest % limbs;
+            let limb = row % limbs;
             let plain = &plaintext.data[(p * plain_limbs + limb) * n..][..n];
-            self.limbs()[limb].mul(out, &ciphertext.data[c * words + rest * n..][..n], plain);
+            self.limbs()[limb].mul(out, &ciphertext.data[c * words + row * n..][..n], plain);
         });
+        let batch_shape = batch.shape;
         Ok(Ciphertext {
-            parameters: ciphertext.parameters,
-            secret: ciphertext.secret,
             state,
-            batch_shape: batch.shape,
             data,
+            batch_shape,
+            ..ciphertext.without_data()
         })
     }
 
@@ -120,14 +82,42 @@ impl Context {
             .chunks_exact(3 * words)
             .zip(data.chunks_exact_mut(2 * words));
         for (parts, out) in items {
-            let (pair, third) = parts.split_at(2 * words);
-            let digits = self.decompose(state.level, third);
-            self.switch(&digits, third, key, out);
-            let limbs = state.level + 1;
-            self.each_limb(out, |index, out| {
-                let sum = &pair[index * self.n()..][..self.n()];
-                self.limbs()[index % limbs].add_assign(out, sum);
-            });
+            self.relinearize_item(state.level, parts, key, out);
+        }
+        Ok(Ciphertext {
+            state,
+            data,
+            ..ciphertext.without_data()
+        })
+    }
+
+    /// [`relinearize`](Self::relinearize) and then [`rescale`](Self::rescale), with the same residues
+    /// in less time.
+    ///
+    /// # Errors
+    /// As for both.
+    pub fn relinearize_rescale(
+        &self,
+        ciphertext: &Ciphertext,
+        key: &KeySwitchKey,
+    ) -> Result<Ciphertext> {
+        self.check_ciphertext("relinearize", ciphertext)?;
+        let state = ciphertext
+            .state
+            .relinearize()?
+            .rescale(self.parameters().chain())?;
+        key.check(
+            "relinearize",
+            self,
+            ciphertext.secret,
+            KeyKind::Relinearization,
+        )?;
+        let level = ciphertext.state.level;
+        let words = level * self.n();
+        let items = ciphertext.data.chunks_exact(3 * (words + self.n()));
+        let mut data = vec![0; items.len() * 2 * words];
+        for (parts, out) in items.zip(data.chunks_exact_mut(2 * words)) {
+            self.relinearize_rescale_item(level, parts, key, out);
         }
         Ok(Ciphertext {
             state,
@@ -147,37 +137,154 @@ impl Context {
         right: &Ciphertext,
         key: &KeySwitchKey,
     ) -> Result<Ciphertext> {
+        let product = Product::new(self, "multiply", left, right)?;
         key.check("multiply", self, left.secret, KeyKind::Relinearization)?;
-        self.relinearize(&self.multiply(left, right)?, key)
+        Ok(
+            product.run(product.state.relinearize()?, |level, parts, out| {
+                self.relinearize_item(level, parts, key, out);
+            }),
+        )
     }
 
-    /// Calls `work` with the item, the limb and the three parts of that limb of a product.
-    fn each_product_limb(
+    /// left * right in two parts, one level lower: the residues of [`multiply`](Self::multiply),
+    /// [`relinearize`](Self::relinearize) and [`rescale`](Self::rescale) in less time.
+    ///
+    /// # Errors
+    /// As for the three.
+    pub fn multiply_relinearize_rescale(
         &self,
-        data: &mut [u64],
-        limbs: usize,
-        work: impl Fn(usize, usize, [&mut [u64]; 3]) + Send + Sync,
-    ) {
+        left: &Ciphertext,
+        right: &Ciphertext,
+        key: &KeySwitchKey,
+    ) -> Result<Ciphertext> {
+        let product = Product::new(self, "multiply", left, right)?;
+        let state = product
+            .state
+            .relinearize()?
+            .rescale(self.parameters().chain())?;
+        key.check("multiply", self, left.secret, KeyKind::Relinearization)?;
+        Ok(product.run(state, |level, parts, out| {
+            self.relinearize_rescale_item(level, parts, key, out);
+        }))
+    }
+
+    /// Two parts of three.
+    fn relinearize_item(&self, level: usize, parts: &[u64], key: &KeySwitchKey, out: &mut [u64]) {
         let n = self.n();
-        let mut tasks = Vec::with_capacity(data.len() / 3 / n);
-        for (item, parts) in data.chunks_exact_mut(3 * limbs * n).enumerate() {
-            let (c0, rest) = parts.split_at_mut(limbs * n);
-            let (c1, c2) = rest.split_at_mut(limbs * n);
-            let rows = c0
-                .chunks_exact_mut(n)
-                .zip(c1.chunks_exact_mut(n))
-                .zip(c2.chunks_exact_mut(n));
-            for (limb, ((c0, c1), c2)) in rows.enumerate() {
-                tasks.push((item, limb, [c0, c1, c2]));
-            }
+        let (pair, third) = parts.split_at(parts.len() / 3 * 2);
+        let digits = self.decompose(level, third);
+        self.switch(&digits, third, key, out);
+        self.each_limb(out, |index, out| {
+            let ring = &self.limbs()[index % (level + 1)];
+            ring.add_assign(out, &pair[index * n..][..n]);
+        });
+    }
+
+    /// Two parts, one level lower, of three.
+    fn relinearize_rescale_item(
+        &self,
+        level: usize,
+        parts: &[u64],
+        key: &KeySwitchKey,
+        out: &mut [u64],
+    ) {
+        let (pair, third) = parts.split_at(parts.len() / 3 * 2);
+        let digits = self.decompose(level, third);
+        self.switch_rescale(&digits, third, key, pair, out);
+    }
+}
+
+/// A product of two ciphertexts, checked.
+struct Product<'a> {
+    context: &'a Context,
+    left: &'a Ciphertext,
+    right: &'a Ciphertext,
+    batch: Broadcast,
+    /// Of the three parts.
+    state: CipherState,
+}
+
+impl<'a> Product<'a> {
+    fn new(
+        context: &'a Context,
+        operation: &'static str,
+        left: &'a Ciphertext,
+        right: &'a Ciphertext,
+    ) -> Result<Self> {
+        context.check_pair(operation, left, right)?;
+        let chain = context.parameters().chain();
+        let state = left.state.multiply(chain, operation, &right.state)?;
+        let batch = Broadcast::new(operation, &left.batch_shape, &right.batch_shape)?;
+        Ok(Product {
+            context,
+            left,
+            right,
+            batch,
+            state,
+        })
+    }
+
+    /// The product as it is.
+    fn three_parts(&self) -> Ciphertext {
+        let words = 3 * (self.state.level + 1) * self.context.n();
+        let mut data = vec![0; self.batch.size() * words];
+        for (item, out) in data.chunks_exact_mut(words).enumerate() {
+            self.tensor(item, out);
         }
-        self.each(tasks, |(item, limb, parts)| work(item, limb, parts));
+        self.with(self.state.clone(), data)
+    }
+
+    /// The product at another state, each item of two parts made by `finish` from the level and the
+    /// three parts, which live only until then.
+    fn run(&self, state: CipherState, finish: impl Fn(usize, &[u64], &mut [u64])) -> Ciphertext {
+        let n = self.context.n();
+        let words = 2 * (state.level + 1) * n;
+        let mut data = vec![0; self.batch.size() * words];
+        let mut parts = self.context.scratch().take(3 * (self.state.level + 1) * n);
+        for (item, out) in data.chunks_exact_mut(words).enumerate() {
+            self.tensor(item, &mut parts);
+            finish(self.state.level, &parts, out);
+        }
+        self.with(state, data)
+    }
+
+    fn with(&self, state: CipherState, data: Vec<u64>) -> Ciphertext {
+        let batch_shape = self.batch.shape.clone();
+        Ciphertext {
+            state,
+            data,
+            batch_shape,
+            ..self.left.without_data()
+        }
+    }
+
+    /// The three parts of one item.
+    fn tensor(&self, item: usize, out: &mut [u64]) {
+        let n = self.context.n();
+        let (l, r) = self.batch.items(item);
+        let (c0, rest) = out.split_at_mut(out.len() / 3);
+        let (c1, c2) = rest.split_at_mut(rest.len() / 2);
+        let rows = c0
+            .chunks_exact_mut(n)
+            .zip(c1.chunks_exact_mut(n))
+            .zip(c2.chunks_exact_mut(n));
+        self.context
+            .each(rows.enumerate().collect(), |(limb, ((c0, c1), c2))| {
+                let ring = &self.context.limbs()[limb];
+                let [a0, a1] = self.left.pair_limb(l, limb, n);
+                let [b0, b1] = self.right.pair_limb(r, limb, n);
+                if std::ptr::eq(a0, b0) {
+                    ring.square_tensor(c0, c1, c2, a0, a1);
+                } else {
+                    ring.tensor(c0, c1, c2, a0, a1, b0, b1);
+                }
+            });
     }
 }
 
 impl Ciphertext {
     /// One limb of both parts of an item.
-    pub(super) fn pair_limb(&self, item: usize, limb: usize, n: usize) -> [&[u64]; 2] {
+    fn pair_limb(&self, item: usize, limb: usize, n: usize) -> [&[u64]; 2] {
         let limbs = self.state.level + 1;
         let start = item * 2 * limbs + limb;
         [start, start + limbs].map(|index| &self.data[index * n..][..n])
