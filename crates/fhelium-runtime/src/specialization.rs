@@ -2,7 +2,7 @@
 
 use crate::link::{Executable, LinkOptions, Manifest, RequiredKey, link};
 use crate::{CallSignature, Engine, OperationBackend, RuntimeError, Value};
-use fhelium_ir::Program;
+use fhelium_ir::{Program, Rewriter};
 use fhelium_passes::analysis::Costs;
 use fhelium_passes::{Compilation, Pipeline};
 use std::fmt::Write;
@@ -35,7 +35,8 @@ pub struct PreparationTimes {
 /// How a Program is prepared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrepareOptions<'a> {
-    /// Arguments of the signature's kind, whose secret's keys are then looked up at once.
+    /// Arguments of the signature's kind. Inputs without level and scale take theirs, and the keys
+    /// of their secret are looked up at once.
     pub arguments: Option<&'a [Value]>,
     /// Whether live materials are read once and never again.
     pub frozen_materials: bool,
@@ -46,7 +47,8 @@ pub struct PrepareOptions<'a> {
 /// Runs the pipeline on a compilation and links what comes out.
 ///
 /// # Errors
-/// A pass's, the verifier's and [`link`]'s.
+/// [`RuntimeError::Value`] where an argument does not fit an input; a pass's, the verifier's and
+/// [`link`]'s.
 pub fn prepare(
     source: &Compilation,
     pipeline: &Pipeline,
@@ -56,7 +58,11 @@ pub fn prepare(
     options: PrepareOptions<'_>,
 ) -> Result<Specialization, RuntimeError> {
     let started = Instant::now();
-    let compilation = pipeline.run(source.clone())?;
+    let mut compilation = source.clone();
+    if let Some(arguments) = options.arguments {
+        specialize_inputs(&mut compilation, arguments)?;
+    }
+    let compilation = pipeline.run(compilation)?;
     let passes = started.elapsed();
     let started = Instant::now();
     let executable = link(
@@ -83,6 +89,44 @@ pub fn prepare(
             link,
         },
     })
+}
+
+/// Gives inputs without level and scale those of the arguments.
+fn specialize_inputs(
+    compilation: &mut Compilation,
+    arguments: &[Value],
+) -> Result<(), RuntimeError> {
+    let program = compilation.program();
+    let inputs = program.inputs();
+    if inputs.len() != arguments.len() {
+        return Err(RuntimeError::Value(format!(
+            "{} has {} inputs, but {} arguments were given",
+            program.name(),
+            inputs.len(),
+            arguments.len()
+        )));
+    }
+    for (input, argument) in inputs.iter().zip(arguments) {
+        if !argument.has_type(&input.ty) {
+            return Err(RuntimeError::Value(format!(
+                "{}: the input {} is {}, but the argument is {}",
+                program.name(),
+                input.name,
+                input.ty,
+                argument.ty()
+            )));
+        }
+    }
+    if !inputs.iter().any(|input| input.ty.is_unplaced()) {
+        return Ok(());
+    }
+    let mut rewriter = Rewriter::with_input_types(program, |place, _| arguments[place].ty())?;
+    for op in program.body().ops() {
+        rewriter.copy(op)?;
+    }
+    let specialized = rewriter.finish()?;
+    compilation.set_program(specialized);
+    Ok(())
 }
 
 impl Specialization {

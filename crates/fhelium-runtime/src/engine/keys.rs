@@ -71,10 +71,23 @@ impl EvaluationKeys {
 }
 
 /// Keys by secret and kind; shared by all threads of an engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KeyRegistry {
+    /// Tells registries apart.
+    id: u64,
     keys: RwLock<HashMap<SecretId, BTreeMap<KeyKind, Arc<KeySwitchKey>>>>,
     version: AtomicU64,
+}
+
+impl Default for KeyRegistry {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        KeyRegistry {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            keys: RwLock::default(),
+            version: AtomicU64::new(0),
+        }
+    }
 }
 
 impl KeyRegistry {
@@ -108,9 +121,9 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// A number that changes with every addition.
-    pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+    /// Which registry this is, and a number that changes with every addition.
+    pub fn version(&self) -> (u64, u64) {
+        (self.id, self.version.load(Ordering::Acquire))
     }
 
     /// The key of this secret and kind; rotation steps are modulo the slots here.

@@ -113,15 +113,29 @@ impl Executable {
     /// [`RuntimeError::KeyMismatch`] where arguments are of several secrets or other parameters;
     /// [`MissingKeys`](crate::MissingKeys); an operation's error with its source line.
     pub fn run(&self, arguments: &[Value]) -> Result<OutputTree<Value>, RuntimeError> {
+        self.run_with(&self.engine, arguments)
+    }
+
+    /// Runs the Program on another engine of the same parameters: with its threads, and with the
+    /// keys that are registered there.
+    ///
+    /// # Errors
+    /// As [`Executable::run`], and [`RuntimeError::KeyMismatch`] for an engine of other parameters.
+    pub fn run_with(
+        &self,
+        engine: &Engine,
+        arguments: &[Value],
+    ) -> Result<OutputTree<Value>, RuntimeError> {
         let started = Instant::now();
+        self.check_engine(engine)?;
         self.check_arguments(arguments)?;
         let keys = self
             .keys
-            .resolve(self.secret(arguments)?, self.engine.registry())?;
-        let kept = self.prologue.values(&self.engine)?;
+            .resolve(self.secret(arguments)?, engine.registry())?;
+        let kept = self.prologue.values(engine)?;
         let mut frame = Frame::new(arguments, &kept, &keys, self.slots);
         for step in &self.steps {
-            frame.run(step, &self.engine)?;
+            frame.run(step, engine)?;
         }
         let outputs = self.outputs.map(&mut |&place| {
             let source = self.results.get(place).copied();
@@ -144,6 +158,19 @@ impl Executable {
     pub fn check_keys(&self, arguments: &[Value]) -> Result<(), RuntimeError> {
         let secret = self.secret(arguments)?;
         self.keys.resolve(secret, self.engine.registry()).map(drop)
+    }
+
+    fn check_engine(&self, engine: &Engine) -> Result<(), RuntimeError> {
+        if engine.parameters().id() == self.engine.parameters().id() {
+            return Ok(());
+        }
+        Err(RuntimeError::KeyMismatch(format!(
+            "{}: the engine has other parameters ({}) than those that the program was compiled for \
+             ({})",
+            self.name,
+            engine.parameters(),
+            self.engine.parameters()
+        )))
     }
 
     fn check_arguments(&self, arguments: &[Value]) -> Result<(), RuntimeError> {

@@ -26,8 +26,8 @@ pub(super) struct KeyTable {
 #[derive(Debug)]
 struct Found {
     secret: SecretId,
-    /// The registry's version when the keys were looked up.
-    version: u64,
+    /// The registry and its version when the keys were looked up.
+    version: (u64, u64),
     keys: Arc<[Value]>,
 }
 

@@ -8,8 +8,9 @@ use super::tape::{Source, Step};
 use crate::value::normalized;
 use crate::{Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::SecretId;
-use fhelium_ir::{Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
-use fhelium_passes::{Compilation, plan::BufferPlan};
+use fhelium_ir::{Ckks, Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
+use fhelium_passes::Compilation;
+use fhelium_passes::plan::{BufferPlan, Route};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -140,7 +141,7 @@ impl Linker<'_> {
         for &place in &self.plan.operations {
             let op = &body.ops()[place];
             if op.kind() != OpKind::Core(Core::Material) {
-                prologue_steps.push(self.prologue_step(op)?);
+                prologue_steps.push(self.prologue_step(place, op)?);
             }
         }
         let kept = self.keep()?;
@@ -247,8 +248,12 @@ impl Linker<'_> {
             kind,
             locations: Vec::new(),
         });
-        for &user in self.uses.of(value) {
-            if let Some(location) = self.program.body().ops()[user].location()
+        let body = self.program.body();
+        // A hoisted rotation stands for several lines; each key's reference keeps its own.
+        let users = self.uses.of(value).iter().map(|&user| &body.ops()[user]);
+        let users = users.filter(|op| op.kind() != OpKind::Ckks(Ckks::RotateHoisted));
+        for op in body.definition(value).into_iter().chain(users) {
+            if let Some(location) = op.location()
                 && !required.locations.contains(location)
             {
                 required.locations.push(location.clone());
@@ -292,7 +297,7 @@ impl Linker<'_> {
         *self.prologue_slots.entry(value.index()).or_insert(next)
     }
 
-    fn prologue_step(&mut self, op: &Op) -> Result<Step, RuntimeError> {
+    fn prologue_step(&mut self, place: usize, op: &Op) -> Result<Step, RuntimeError> {
         let operands = op
             .operands()
             .iter()
@@ -303,7 +308,7 @@ impl Linker<'_> {
             .iter()
             .map(|&value| Some(self.prologue_slot(value)))
             .collect();
-        self.select(op, true, operands, results)
+        self.select(place, op, true, operands, results)
     }
 
     fn step(&mut self, place: usize, op: &Op) -> Result<Step, RuntimeError> {
@@ -331,11 +336,14 @@ impl Linker<'_> {
             }
             results.push(slot.filter(|_| !released.contains(&value)));
         }
-        self.select(op, false, operands, results)
+        self.select(place, op, false, operands, results)
     }
 
+    /// The step with its implementation: the one of an earlier link, else the one that a pass
+    /// chose by name, else the backend's choice.
     fn select(
         &mut self,
+        place: usize,
         op: &Op,
         prologue: bool,
         operands: SmallVec<[Source; 4]>,
@@ -346,18 +354,21 @@ impl Linker<'_> {
             .iter()
             .map(|&value| self.program.type_of(value))
             .collect();
-        let chosen = self
+        let earlier = self
             .options
             .relink
             .and_then(|manifest| manifest.operations.get(self.entries.len()))
-            .filter(|entry| entry.operation == op.kind());
-        let implementation = match chosen {
-            Some(entry) => self.backend.resolve_named(
-                op.kind(),
-                &entry.implementation,
-                &types,
-                op.attributes(),
-            ),
+            .filter(|entry| entry.operation == op.kind())
+            .map(|entry| &*entry.implementation);
+        let routes = self.compilation.plans().routes.as_deref();
+        let route = match routes.and_then(|routes| routes.route(place)) {
+            Some(Route::Named(name)) => Some(name.as_str()),
+            Some(Route::Native) | None => None,
+        };
+        let implementation = match earlier.or(route) {
+            Some(name) => self
+                .backend
+                .resolve_named(op.kind(), name, &types, op.attributes()),
             None => self.backend.resolve(op.kind(), &types, op.attributes()),
         }
         .map_err(|error| error.at(op.location()))?;

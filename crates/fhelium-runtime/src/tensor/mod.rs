@@ -13,9 +13,10 @@
 //!   `sub`, `mul`, `div`, `neg`, `abs`, `clip`, `where`, `sqrt` of reals, whole powers of complex
 //!   numbers, everything that only moves elements, and `sum` and `mean`, which add in numpy's
 //!   pairwise order;
-//! - within 1 ulp: `exp`, `log`, `sin`, `cos`, `tanh` and `pow` of `f64`. They are correctly
-//!   rounded here and the same on every machine, whereas numpy's last bit depends on the
-//!   processor. numpy's own `f32` versions are up to 4 ulp from the true value;
+//! - within 1 ulp: `exp`, `log`, `sin`, `cos` and `tanh` of `f64`, which are correctly rounded
+//!   here and the same on every machine, whereas numpy's last bit depends on the processor; and
+//!   `pow` of `f64`, by the platform's mathematical library. `f32` versions are correctly rounded
+//!   too, while numpy's own are up to 4 ulp from the true value;
 //! - within a few ulp: the same functions of complex numbers, their `sqrt` and other powers;
 //! - within the usual bound of a dot product of length k, `k eps sum |a||b|`: `matmul` of floats,
 //!   whose order of summation is the processor's affair, here as in numpy.

@@ -85,7 +85,7 @@ trait Power: Element {
 }
 
 macro_rules! real_power {
-    ($float:ty, $power:path) => {
+    ($float:ty, $power:expr) => {
         impl Power for $float {
             fn special(&self) -> Option<fn(Self) -> Self> {
                 match *self {
@@ -103,8 +103,13 @@ macro_rules! real_power {
     };
 }
 
-real_power!(f32, pxfm::f_powf);
-real_power!(f64, pxfm::f_pow);
+// The platform's function: correctly rounded ones cost ten times as much.
+real_power!(f64, f64::powf);
+// Twice the digits, rounded once.
+real_power!(
+    f32,
+    |base: f32, exponent: f32| f64::from(base).powf(exponent.into()) as f32
+);
 
 macro_rules! complex_power {
     ($float:ty, $reciprocal:path, $divide:path, $root:expr, $general:expr) => {
@@ -124,7 +129,7 @@ macro_rules! complex_power {
                     return one;
                 }
                 if self.re == 0.0 && self.im == 0.0 {
-                    return if exponent.re > 0.0 && exponent.im == 0.0 {
+                    return if exponent.re > 0.0 {
                         Complex::new(0.0, 0.0)
                     } else {
                         Complex::new(<$float>::NAN, <$float>::NAN)
@@ -134,21 +139,26 @@ macro_rules! complex_power {
                 if exponent.im != 0.0 || exponent.re.fract() != 0.0 || !few {
                     return $general(self, exponent);
                 }
-                // By repeated squaring without fused products, as numpy does it.
-                let mut left = exponent.re.abs() as u32;
-                let mut square = self;
-                let mut product = None;
-                loop {
-                    if left & 1 == 1 {
-                        product = Some(product.map_or(square, |product: Self| product * square));
+                // By repeated squaring without fused products, as numpy does it: from one, which
+                // decides signs of zeros, unless two products suffice.
+                let product = match exponent.re.abs() as u32 {
+                    1 => self,
+                    2 => self * self,
+                    3 => self * (self * self),
+                    mut left => {
+                        let (mut product, mut square) = (one, self);
+                        loop {
+                            if left & 1 == 1 {
+                                product *= square;
+                            }
+                            left >>= 1;
+                            if left == 0 {
+                                break product;
+                            }
+                            square *= square;
+                        }
                     }
-                    left >>= 1;
-                    if left == 0 {
-                        break;
-                    }
-                    square = square * square;
-                }
-                let product = product.unwrap_or(one);
+                };
                 if exponent.re < 0.0 {
                     $divide(one, product)
                 } else {

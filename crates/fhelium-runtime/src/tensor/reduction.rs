@@ -1,15 +1,20 @@
 //! Sums and means, adding in numpy's order.
 //!
-//! numpy walks an array in memory order. Along the innermost run of summed axes it adds pairwise
-//! (below); further out, it adds one run or row after the other.
+//! numpy walks an array in memory order, the longest strides outermost. Summed axes that are
+//! innermost give runs, added pairwise (`Summand::pairwise`); what further summed axes bring is
+//! added to that, one run or row after the other. Axes that memory does not join numpy copies to a
+//! buffer of 8192 elements, which bounds their runs (numpy 2.3 and later).
 
 use super::Tensor;
 use super::arithmetic::{Ring, divide};
-use super::cast::to_type;
+use super::cast::{cast, to_type};
 use super::layout::{inverse, memory_order};
 use fhelium_ir::DType;
 use ndarray::{ArcArray, Array, ArrayViewD, ArrayViewMutD, Axis, IxDyn};
 use num_complex::Complex;
+
+/// Elements of numpy's buffer.
+const BUFFER: usize = 8192;
 
 /// Floats added by eight running sums before numpy's pairwise sum splits them in halves.
 const BLOCK: usize = 128;
@@ -32,7 +37,12 @@ pub(super) fn sum(operand: &Tensor, axes: &[usize], keep: bool, dtype: DType) ->
 pub(super) fn mean(operand: &Tensor, axes: &[usize], keep: bool, dtype: DType) -> Tensor {
     let sums = sum(operand, axes, keep, dtype);
     let count: usize = axes.iter().map(|&axis| operand.shape()[axis]).product();
-    divide(&sums, &Tensor::scalar(count as f64), dtype, sums.shape())
+    // numpy divides by a 64-bit integer, hence in 64-bit floats.
+    let wide = dtype.promote(DType::F64);
+    cast(
+        &divide(&sums, &Tensor::scalar(count as f64), wide, sums.shape()),
+        dtype,
+    )
 }
 
 fn reduce<T: Summand>(
@@ -67,19 +77,13 @@ fn reduce<T: Summand>(
     sums.into_shared()
 }
 
-/// The same sums without axes of length 1, with every summed axis counting upwards in memory, and
-/// with neighbouring axes that are one run made one.
+/// The same sums without axes of length 1, and with neighbouring axes that are one run made one.
 fn simplify<'a, 'b, T>(
     mut view: ArrayViewD<'a, T>,
     mut sums: ArrayViewMutD<'b, T>,
     mut reduced: Vec<bool>,
 ) -> (ArrayViewD<'a, T>, ArrayViewMutD<'b, T>, Vec<bool>) {
     (view, sums) = drop_single(view, sums, &mut reduced);
-    for axis in 0..view.ndim() {
-        if reduced[axis] && view.stride_of(Axis(axis)) < 0 {
-            view.invert_axis(Axis(axis));
-        }
-    }
     for axis in 1..view.ndim() {
         let (outer, inner) = (Axis(axis - 1), Axis(axis));
         if reduced[axis - 1] == reduced[axis] && view.merge_axes(outer, inner) && !reduced[axis] {
@@ -115,19 +119,42 @@ fn accumulate<T: Summand>(
 ) {
     match reduced {
         [] | [false] => sums.zip_mut_with(&view, |sum, &element| *sum = sum.plus(element)),
-        [true] => {
-            let run = match view.as_slice() {
-                Some(run) => T::pairwise(run),
-                None => T::pairwise(&view.iter().copied().collect::<Vec<T>>()),
-            };
-            sums.mapv_inplace(|sum| sum.plus(run));
-        }
-        [outer, rest @ ..] => {
+        _ if !reduced.contains(&false) => sums.mapv_inplace(|sum| add_runs(sum, &view)),
+        [outer, inner @ ..] => {
             for (position, part) in view.outer_iter().enumerate() {
                 let position = if *outer { 0 } else { position };
-                accumulate(sums.index_axis_mut(Axis(0), position), part, rest);
+                accumulate(sums.index_axis_mut(Axis(0), position), part, inner);
             }
         }
+    }
+}
+
+/// The sum and all elements of a view with one axis or more.
+fn add_runs<T: Summand>(sum: T, view: &ArrayViewD<'_, T>) -> T {
+    // Whole axes fill the buffer as far as they fit; of the next one, as many parts as fit.
+    let mut filled = 1;
+    let mut axes = view.ndim();
+    while axes > 0 && (axes == view.ndim() || filled * view.len_of(Axis(axes - 1)) <= BUFFER) {
+        axes -= 1;
+        filled *= view.len_of(Axis(axes));
+    }
+    match axes {
+        0 => sum.plus(run(view)),
+        1 => {
+            let parts = view.axis_chunks_iter(Axis(0), (BUFFER / filled).max(1));
+            parts.fold(sum, |sum, part| sum.plus(run(&part)))
+        }
+        _ => view
+            .outer_iter()
+            .fold(sum, |sum, part| add_runs(sum, &part)),
+    }
+}
+
+/// The pairwise sum of a view's elements in row-major order.
+fn run<T: Summand>(view: &ArrayViewD<'_, T>) -> T {
+    match view.as_slice() {
+        Some(run) => T::pairwise(run),
+        None => T::pairwise(&view.iter().copied().collect::<Vec<T>>()),
     }
 }
 

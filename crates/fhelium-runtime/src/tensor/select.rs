@@ -22,11 +22,24 @@ pub(super) fn clip(
         high: &Tensor,
         shape: &[usize],
     ) -> Tensor {
-        // A NaN on the left fails the comparison with itself, one on the right the other.
-        #[expect(clippy::eq_op, reason = "true of NaN only")]
-        let larger = |a: T, b: T| if a >= b || a != a { a } else { b };
-        #[expect(clippy::eq_op, reason = "true of NaN only")]
-        let smaller = |a: T, b: T| if a <= b || a != a { a } else { b };
+        // Equal numbers differ in the sign of zero only. There, numpy keeps the element if both
+        // bounds are single numbers, and gives the bound otherwise.
+        let keep = low.len() == 1 && high.len() == 1;
+        let undefined = |x: T| x.partial_cmp(&x).is_none();
+        let larger = |a: T, b: T| {
+            if a > b || keep && a == b || undefined(a) {
+                a
+            } else {
+                b
+            }
+        };
+        let smaller = |a: T, b: T| {
+            if a < b || keep && a == b || undefined(a) {
+                a
+            } else {
+                b
+            }
+        };
         let [operand, low, high] = [operand, low, high].map(to_type::<T>);
         zip3(&operand, &low, &high, shape, |x, low, high| {
             smaller(larger(x, low), high)

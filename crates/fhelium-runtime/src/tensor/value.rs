@@ -4,7 +4,7 @@ use super::TensorError;
 use super::element::{Element, for_any, with_type};
 use super::layout::check_size;
 use fhelium_ir::DType;
-use ndarray::{ArcArray, Array, Axis, Dimension, IxDyn, ShapeBuilder};
+use ndarray::{ArcArray, Array, ArrayViewMut, Axis, Dimension, IxDyn, ShapeBuilder};
 use num_complex::Complex;
 
 /// A clear array of any rank and of one element type.
@@ -61,7 +61,7 @@ impl Tensor {
     /// [`TensorError::Layout`] if an element lies outside `data` or there are not as many strides
     /// as axes.
     pub fn from_parts<T: Element>(
-        data: Vec<T>,
+        mut data: Vec<T>,
         shape: &[usize],
         strides: &[isize],
         offset: usize,
@@ -96,17 +96,16 @@ impl Tensor {
         }
         let forwards: Vec<usize> = strides.iter().map(|stride| stride.unsigned_abs()).collect();
         let base = lowest as usize;
-        let layout = IxDyn(shape).strides(IxDyn(&forwards));
-        let view = ndarray::ArrayView::from_shape(layout, &data[base..]);
-        let mut array = match view {
-            Ok(_) => {
-                let mut data = data;
+        let layout = || IxDyn(shape).strides(IxDyn(&forwards));
+        // A mutable view is refused where two indices share an element.
+        let separate = ArrayViewMut::from_shape(layout(), &mut data[base..]).is_ok();
+        let mut array = match separate {
+            true => {
                 data.drain(..base);
-                ArcArray::from_shape_vec(IxDyn(shape).strides(IxDyn(&forwards)), data)
-                    .map_err(|_| refused(len))?
+                ArcArray::from_shape_vec(layout(), data).map_err(|_| refused(len))?
             }
-            // Indices share elements; each gets its own.
-            Err(_) => {
+            // Each index gets an element of its own.
+            false => {
                 check_size("tensor.constant", shape, T::DTYPE)?;
                 Array::from_shape_fn(IxDyn(shape), |index| {
                     let steps = index.slice().iter().zip(&forwards);

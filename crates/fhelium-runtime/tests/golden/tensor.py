@@ -4,9 +4,9 @@
     python tensor.py
 
 An operand is {"dtype", "shape", "strides", "offset"} over a buffer, which is either "bytes" (hex,
-little-endian) or "sequence" (a seed; see `sequence`). Strides and offset count elements. A result
-is bytes, or an exception. "ulp" is how far an element may be from numpy's (0: no bit differs, but
-for NaNs), "absolute" the same as an absolute error.
+little-endian) or "sequence" (a seed; see `sequence`). Strides and offset count elements; row-major
+strides and offset 0 are left out. A result is bytes, or an exception. "ulp" is how far an element
+may be from numpy's (0: no bit differs, but for NaNs), "absolute" the same as an absolute error.
 """
 
 import json
@@ -67,10 +67,11 @@ class Operand:
         self.json = {
             "dtype": DTYPES[view.dtype],
             "shape": list(view.shape),
-            "strides": [stride // item for stride in view.strides],
-            "offset": start // item if view.size else 0,
             **source,
         }
+        if not view.flags.c_contiguous or start and view.size:
+            self.json["strides"] = [stride // item for stride in view.strides]
+            self.json["offset"] = start // item if view.size else 0
 
 
 def raw(values, dtype=None, layout=lambda array: array):
@@ -92,8 +93,9 @@ def case(operation, operands, function, attributes=None, *, ulp=0, absolute=None
     entry = {
         "operation": f"tensor.{operation}",
         "operands": [operand.json for operand in operands],
-        "attributes": attributes or {},
     }
+    if attributes:
+        entry["attributes"] = attributes
     try:
         with np.errstate(all="ignore"):
             result = function(*(operand.view for operand in operands))
@@ -137,9 +139,9 @@ def arithmetic():
     for name, function in functions.items():
         for left in NAMES:
             for right in NAMES:
-                # Every edge value meets every other.
+                # Every edge value meets every other of its type, and some of the other types.
                 x = raw(EDGES[left], left, lambda array: array[:, None])
-                y = raw(EDGES[right], right)
+                y = raw(EDGES[right] if left == right else EDGES[right][-3:], right)
                 case(name, [x, y], function)
         for dtype in ("f64", "c128", "c64"):
             for layouts in [
@@ -177,7 +179,6 @@ def powers():
             values = EDGES[exponent] + [2.0, 0.5, -1.0, 3.0, -3.0, 1 / 3]
             x = raw(EDGES[base] + [0.75, -1.0], base, lambda array: array[:, None])
             case("pow", [x, raw(values, exponent)], np.power, ulp=1)
-    case("pow", [made("f64", (200,), np.abs), made("f64", (200,), seed=5)], np.power, ulp=1) if False else None
     for exponent in (2.0, -1.0, 0.5, 3.0):
         for dtype in ("f32", "f64"):
             x = raw(EDGES[dtype] + [1.1, 0.3, -7.3], dtype)
@@ -188,7 +189,10 @@ def powers():
         case("pow", [x, raw([0, 1, 2, 3, 4, 7, 31, -1, -2, -5], dtype)], np.power)
         case("pow", [raw(finite, dtype), raw(2, dtype)], lambda x, _: x**2)
         case("pow", [raw(finite, dtype), raw(-1, dtype)], lambda x, _: x**-1)
-        case("pow", [x, raw([0.5, 1.5 - 0.5j, -2j, 3 + 1e-3j], dtype)], np.power, ulp=24)
+        # glibc takes the exponential of a product, which magnifies the error of its logarithm.
+        for exponent in (0.25, 1.5 - 0.5j, -2j, 3 + 1e-3j):
+            case("pow", [x, raw([exponent], dtype)], np.power,
+                 absolute=5e-4 if dtype == "c64" else 1e-14)
 
 
 def functions():
@@ -247,7 +251,7 @@ def correctly_rounded():
             case(name, [x], lambda _: np.array(truth, dtype=NAMES[dtype]))
     base, exponent = abs(sequence(78, 120, "f64")), 9 * sequence(79, 120, "f64")
     truth = [float(mpmath.mpf(float(b)) ** mpmath.mpf(float(e))) for b, e in zip(base, exponent)]
-    case("pow", [raw(base), raw(exponent)], lambda *_: np.array(truth))
+    case("pow", [raw(base), raw(exponent)], lambda *_: np.array(truth), ulp=1)
 
 
 def selection():
@@ -260,7 +264,7 @@ def selection():
         for right in NAMES:
             x = raw(EDGES[left], left, lambda array: array[:, None])
             mask = raw([True, False], "bool", lambda array: array[:, None, None])
-            case("where", [mask, x, raw(EDGES[right], right)], np.where)
+            case("where", [mask, x, raw(EDGES[right][-2:], right)], np.where)
     case("where", [made("bool", (3,)), made("f64", (2,)), made("f64", (3,))], np.where)
 
 
@@ -338,20 +342,27 @@ def reductions():
                 case(name, [raw(sequence(0, 50, "i32").astype(np.int64))], function)
                 continue
             for shape in [(3, 40, 50), (40, 3, 50), (2, 1, 300)]:
-                for layout in layouts:
+                for layout in layouts if name == "sum" else layouts[1:3]:
                     x = made(dtype, shape, layout)
                     for axes in [None, (0,), (1,), (-1,), (0, 1), (0, 2), (1, 2), (2, 0, 1), ()]:
                         if dtype not in ("f64", "c64") and axes not in (None, (1,), (0, 2)):
                             continue
-                        if int(np.prod(shape)) // (1 if axes is None else 1) > 10**4:
-                            continue
-                        size = np.sum(x.view, axis=axes, keepdims=True).size
-                        if size > 200:
+                        if np.sum(x.view, axis=axes).size > 60:
                             continue
                         attributes = {} if axes is None else {"axes": list(axes)}
                         case(name, [x], lambda x: function(x, axis=axes), attributes)
             case(name, [made(dtype, (3, 40))], lambda x: function(x, axis=1, keepdims=True),
                  {"axes": [1], "keepdims": True})
+        # Axes that memory does not join: numpy's buffer bounds the runs.
+        for layout in [
+            lambda a: a[:5, :30, :20, :30], lambda a: a[..., :37], lambda a: a[:, :5],
+            lambda a: a[:5, :7, :4, :30], lambda a: a[:, :, :20, :30], lambda a: a[::-1, ::-1],
+            lambda a: a[:, :, ::-1, ::3], lambda a: np.swapaxes(a, 1, 2)[..., 3:],
+        ]:
+            x = made("f64", (6, 32, 24, 40), layout)
+            for axes in [None, (1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2)]:
+                attributes = {} if axes is None else {"axes": list(axes)}
+                case(name, [x], lambda x: function(x, axis=axes), attributes)
         case(name, [raw([-0.0, -0.0], "f64")], function)
         case(name, [raw([np.inf, 1.0], "f64")], function)
         case(name, [raw([complex(np.inf, 1), 2j], "c128")], function)
@@ -371,17 +382,19 @@ def products():
     for left, right in shapes:
         for dtypes in [("i32", "i32"), ("i64", "i32"), ("bool", "bool"), ("f64", "f64"),
                        ("f32", "f64"), ("c128", "c128"), ("c64", "f32"), ("f32", "f32")]:
+            if (len(left) > 3 or max(left, default=0) > 10) and dtypes[0] not in ("f64", "i32"):
+                continue
             x, y = made(dtypes[0], left, seed=1), made(dtypes[1], right, seed=2)
             dtype = np.result_type(x.view, y.view)
             absolute = None
             if dtype.kind in "fc" and left and right and left[-1]:
                 try:
                     bound = np.abs(x.view).astype(float) @ np.abs(y.view).astype(float)
-                    absolute = float(np.max(bound) * 2 * left[-1] * np.finfo(dtype).eps) if bound.size else None
+                    if bound.size:
+                        absolute = float(np.max(bound) * 2 * left[-1] * np.finfo(dtype).eps)
                 except ValueError:
                     pass
             case("matmul", [x, y], np.matmul, absolute=absolute)
-    x, y = made("f64", (4, 3), transposed), made("f64", (6, 4), every_second, seed=3)
     case("matmul", [made("f64", (4, 3), transposed), made("f64", (5, 4), transposed, seed=3)],
          np.matmul, absolute=1e-13)
     case("matmul", [made("i64", (3, 8), every_second), made("i64", (4, 2), reversed_rows, seed=3)],
