@@ -230,8 +230,8 @@ pub fn run<'py>(
     framework: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let executable = specialization.executable();
-    let outputs = py.detach(|| executable.run(values)).or_raise()?;
     let engine = engine.unwrap_or_else(|| executable.engine().clone());
+    let outputs = py.detach(|| executable.run_with(&engine, values)).or_raise()?;
     let mut results = Results {
         py,
         engine,
