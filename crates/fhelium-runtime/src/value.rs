@@ -1,7 +1,7 @@
 //! Values that programs take and give.
 
-use crate::Device;
 use crate::tensor::Tensor;
+use crate::{Device, RuntimeError};
 use fhelium_ckks::{Ciphertext, KeySwitchKey, Parameters, Plaintext, SecretId};
 use fhelium_ir::{KeyKind, Type};
 use std::sync::Arc;
@@ -54,6 +54,45 @@ impl Value {
             (Value::Key(key), Type::Key(kind)) => key_kind(key) == *kind,
             _ => false,
         }
+    }
+
+    /// The ciphertext.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Value`] for a value of another kind; so for the three below.
+    pub fn ciphertext(&self) -> Result<&Arc<Ciphertext>, RuntimeError> {
+        match self {
+            Value::Ciphertext(value) => Ok(value),
+            other => Err(other.is_no("a ciphertext")),
+        }
+    }
+
+    /// The plaintext.
+    pub fn plaintext(&self) -> Result<&Arc<Plaintext>, RuntimeError> {
+        match self {
+            Value::Plaintext(value) => Ok(value),
+            other => Err(other.is_no("a plaintext")),
+        }
+    }
+
+    /// The tensor.
+    pub fn tensor(&self) -> Result<&Arc<Tensor>, RuntimeError> {
+        match self {
+            Value::Tensor(value) => Ok(value),
+            other => Err(other.is_no("a tensor")),
+        }
+    }
+
+    /// The key.
+    pub fn key(&self) -> Result<&Arc<KeySwitchKey>, RuntimeError> {
+        match self {
+            Value::Key(value) => Ok(value),
+            other => Err(other.is_no("an evaluation key")),
+        }
+    }
+
+    fn is_no(&self, expected: &str) -> RuntimeError {
+        RuntimeError::Value(format!("found {}, expected {expected}", self.ty()))
     }
 
     /// Where the value is.

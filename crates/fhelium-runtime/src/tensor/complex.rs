@@ -5,7 +5,8 @@ use std::f64::consts::LN_2;
 
 type C128 = Complex<f64>;
 
-/// Magnitudes from which squares or hyperbolic functions leave the range of `f64` unless scaled.
+/// Arguments beyond which the exponential may leave the range of `f64`, and from which on the
+/// hyperbolic functions are half of it to the last bit.
 const LARGE: f64 = 700.0;
 
 macro_rules! basic {
@@ -93,7 +94,7 @@ pub(super) fn exp(z: C128) -> C128 {
 
 /// `e^x w` for a large `x` whose exponential alone may overflow.
 fn scaled_exp(x: f64, w: C128) -> C128 {
-    // e^x = e^(x/2) e^(x/2) loses an ulp; a whole number of e^700 loses one only past it.
+    // The part below is small enough not to overflow, and is multiplied first.
     let (first, rest) = (pxfm::f_exp(LARGE), pxfm::f_exp(x - LARGE));
     C128::new(first * (rest * w.re), first * (rest * w.im))
 }
@@ -210,7 +211,6 @@ fn sinh(z: C128) -> C128 {
     }
     let (sin, cos) = pxfm::f_sincos(z.im);
     if z.re.is_finite() && z.re.abs() > LARGE {
-        // Both hyperbolic functions are half the exponential here, to the last bit.
         let sign = 1f64.copysign(z.re);
         return scaled_exp(z.re.abs(), C128::new(0.5 * sign * cos, 0.5 * sin));
     }
