@@ -278,7 +278,7 @@ fn moduli_reduce_everything() {
         ];
         for x in wide
             .into_iter()
-            .chain((0..64).map(|i| u128::MAX / 7 * 3 >> i))
+            .chain((0..64).map(|i| (u128::MAX / 7 * 3) >> i))
         {
             assert_eq!(
                 u128::from(m.reduce_u128(x)),

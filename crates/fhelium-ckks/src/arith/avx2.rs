@@ -57,7 +57,7 @@ impl Lanes<4> for Avx2 {
     }
 
     #[inline(always)]
-    fn from_bits(self, bits: __m256i) -> __m256d {
+    fn as_float(self, bits: __m256i) -> __m256d {
         simd! { _mm256_castsi256_pd(bits) }
     }
 

@@ -54,7 +54,7 @@ impl Lanes<8> for Avx512 {
     }
 
     #[inline(always)]
-    fn from_bits(self, bits: __m512i) -> __m512d {
+    fn as_float(self, bits: __m512i) -> __m512d {
         simd! { _mm512_castsi512_pd(bits) }
     }
 

@@ -32,7 +32,7 @@ pub fn evaluation_exponent(j: usize, n: usize) -> usize {
 /// # Errors
 /// [`ArithError::EvenExponent`] for an even g.
 pub fn automorphism_permutation(g: u64, n: usize) -> Result<Vec<u32>, ArithError> {
-    if g % 2 == 0 {
+    if g.is_multiple_of(2) {
         return Err(ArithError::EvenExponent { exponent: g });
     }
     let two_n = 2 * n as u64;

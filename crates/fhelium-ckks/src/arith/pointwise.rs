@@ -240,12 +240,19 @@ fn inner_product_step<F: Field<W>, const W: usize, const COUNT: usize, const RES
             }
         }
         room -= 1;
-        for index in 0..COUNT {
+        let [sums_b, sums_a] = &mut sums;
+        for (index, (b, a)) in sums_b.iter_mut().zip(sums_a).enumerate() {
             let value = f.term(load::<F, W, REST>(f, digit, vector + index));
-            let key = f.term(load::<F, W, REST>(f, key_b, vector + index));
-            sums[0][index] = f.accumulate(sums[0][index], value, key);
-            let key = f.term(load::<F, W, REST>(f, key_a, vector + index));
-            sums[1][index] = f.accumulate(sums[1][index], value, key);
+            *b = f.accumulate(
+                *b,
+                value,
+                f.term(load::<F, W, REST>(f, key_b, vector + index)),
+            );
+            *a = f.accumulate(
+                *a,
+                value,
+                f.term(load::<F, W, REST>(f, key_a, vector + index)),
+            );
         }
     }
     for (sums, out) in sums.into_iter().zip(out) {

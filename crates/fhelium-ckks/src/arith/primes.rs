@@ -13,7 +13,7 @@ pub fn is_prime(candidate: u64) -> bool {
         return false;
     }
     for small in WITNESSES {
-        if candidate % small == 0 {
+        if candidate.is_multiple_of(small) {
             return candidate == small;
         }
     }
@@ -94,7 +94,7 @@ pub fn primes_near(target: u64, log_two_n: u32) -> impl Iterator<Item = u64> + C
 /// [`ArithError::NoPrimitiveRoot`] unless 2N is a power of two, at least 2, that divides p - 1.
 pub fn primitive_root(modulus: Modulus, two_n: u64) -> Result<u64, ArithError> {
     let p = modulus.value();
-    if two_n < 2 || !two_n.is_power_of_two() || (p - 1) % two_n != 0 {
+    if two_n < 2 || !two_n.is_power_of_two() || !(p - 1).is_multiple_of(two_n) {
         return Err(ArithError::NoPrimitiveRoot { value: p, two_n });
     }
     // Half of all x give a primitive root, so the search ends after a few steps.

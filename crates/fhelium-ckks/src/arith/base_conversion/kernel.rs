@@ -143,7 +143,7 @@ impl<F> Conversion<F> {
                 }
             }
         }
-        if len % W != 0 {
+        if !len.is_multiple_of(W) {
             let place = Place {
                 limb: 0,
                 scratch: 0,

@@ -11,10 +11,10 @@ pub(super) fn load_floats<L: Lanes<W>, const W: usize>(
     [a, b, c, d]: [&[u64; W]; 4],
 ) -> [L::Float; 4] {
     [
-        l.from_bits(l.load(a)),
-        l.from_bits(l.load(b)),
-        l.from_bits(l.load(c)),
-        l.from_bits(l.load(d)),
+        l.as_float(l.load(a)),
+        l.as_float(l.load(b)),
+        l.as_float(l.load(c)),
+        l.as_float(l.load(d)),
     ]
 }
 

@@ -235,7 +235,7 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
 
     #[inline(always)]
     fn load_term(self, bits: &[u64; W]) -> L::Float {
-        self.lanes.from_bits(self.lanes.load(bits))
+        self.lanes.as_float(self.lanes.load(bits))
     }
 
     #[inline(always)]

@@ -15,7 +15,8 @@ pub(crate) trait Lanes<const W: usize>: Copy + Send + Sync + std::fmt::Debug {
     fn store(self, values: Self::Int, out: &mut [u64; W]);
     fn load_float(self, values: &[f64; W]) -> Self::Float;
     fn store_float(self, values: Self::Float, out: &mut [u64; W]);
-    fn from_bits(self, bits: Self::Int) -> Self::Float;
+    /// The doubles with these bits.
+    fn as_float(self, bits: Self::Int) -> Self::Float;
     fn splat(self, value: f64) -> Self::Float;
     fn splat_int(self, value: u64) -> Self::Int;
 

@@ -177,7 +177,7 @@ impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
             let mut x = [[l.splat(0.0); TAIL]; IN_STEP];
             for (block, x) in x.iter_mut().enumerate() {
                 for (index, x) in x.iter_mut().enumerate() {
-                    *x = l.from_bits(l.load(&vectors[block * TAIL + index]));
+                    *x = l.as_float(l.load(&vectors[block * TAIL + index]));
                 }
                 x[0] = f.reduce(x[0]);
             }
@@ -356,7 +356,7 @@ impl<L: Lanes<W>, const W: usize> Fp64Transform<L, W> {
         let (inverse_n, root) = (f.factor(self.inverse_n), f.factor(self.inverse_n_root));
         let (upper, lower) = a.split_at_mut(a.len() / 2);
         for (a, b) in upper.iter_mut().zip(lower) {
-            let (x, y) = (l.from_bits(l.load(a)), l.from_bits(l.load(b)));
+            let (x, y) = (l.as_float(l.load(a)), l.as_float(l.load(b)));
             l.store(f.canonical(f.mul_factor(l.add(x, y), inverse_n)), a);
             l.store(f.canonical(f.mul_factor(l.sub(x, y), root)), b);
         }
