@@ -179,13 +179,15 @@ mod tests {
     /// Sum of (observed - expected)^2 / expected over classes expected at least 10 times, the rest
     /// put together; with its degrees of freedom.
     fn chi_square(classes: &[(f64, usize)]) -> (f64, usize) {
-        let (common, rare): (Vec<(f64, usize)>, Vec<(f64, usize)>) = classes
-            .iter()
-            .copied()
-            .partition(|(expected, _)| *expected >= 10.0);
-        let rest = rare
-            .iter()
-            .fold((0.0, 0), |sum, class| (sum.0 + class.0, sum.1 + class.1));
+        let mut rest = (0.0, 0);
+        let mut common = Vec::new();
+        for &(expected, found) in classes {
+            if expected >= 10.0 {
+                common.push((expected, found));
+            } else {
+                rest = (rest.0 + expected, rest.1 + found);
+            }
+        }
         let all = common.iter().chain((rest.0 >= 10.0).then_some(&rest));
         let statistic = all
             .clone()

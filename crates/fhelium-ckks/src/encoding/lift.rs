@@ -27,6 +27,11 @@ impl Context {
             let (item, start) = (task * chunk / n, task * chunk % n);
             let limb = |i: usize| &data[(item * limbs + i) * n + start..][..chunk];
             let residues: Vec<&[u64]> = (0..limbs).map(limb).collect();
+            let mut small = [0; CHUNK];
+            if lift.centred_small(&residues, &mut small[..chunk]) {
+                scale.divide_integers(&small[..chunk], out);
+                return;
+            }
             for (k, value) in out.iter_mut().enumerate() {
                 let (mantissa, exponent) = lift.centred(&residues, k);
                 *value = scale.divide(mantissa, exponent);
@@ -75,24 +80,44 @@ impl<'a> Lift<'a> {
         }
     }
 
+    /// The integers with these residues if the first prime holds them all, as it usually does; false
+    /// and nothing of use otherwise.
+    pub fn centred_small(&self, residues: &[&[u64]], out: &mut [i64]) -> bool {
+        if self.expected > 1 {
+            return false;
+        }
+        for (value, &residue) in out.iter_mut().zip(residues[0]) {
+            *value = self.moduli[0].centered(residue);
+        }
+        self.moduli
+            .iter()
+            .zip(residues)
+            .skip(1)
+            .all(|(q, residues)| {
+                // Without a branch for each: all are compared.
+                let compare = |differ, (&value, &residue)| differ | (q.from_i64(value) ^ residue);
+                out.iter().zip(*residues).fold(0, compare) == 0
+            })
+    }
+
     /// The integer in (-Q/2, Q/2) with these residues, as m * 2^e rounded once to a float m.
     pub fn centred(&self, residues: &[&[u64]], k: usize) -> (f64, i32) {
-        let first = residues[0][k];
-        let small = match self.expected {
-            1 => Some(i128::from(self.moduli[0].centered(first))),
-            2 => Some(self.centred_pair(first, residues[1][k])),
-            _ => None,
-        };
-        if let Some(small) = small {
-            let confirmed = (self.expected..self.moduli.len()).all(|i| {
-                let magnitude = self.moduli[i].reduce_u128(small.unsigned_abs());
-                let residue = if small < 0 {
-                    self.moduli[i].neg(magnitude)
-                } else {
-                    magnitude
-                };
-                residue == residues[i][k]
-            });
+        if self.expected == 2 {
+            let small = self.centred_pair(residues[0][k], residues[1][k]);
+            let confirmed = self
+                .moduli
+                .iter()
+                .zip(residues)
+                .skip(2)
+                .all(|(q, residues)| {
+                    let magnitude = q.reduce_u128(small.unsigned_abs());
+                    let residue = if small < 0 {
+                        q.neg(magnitude)
+                    } else {
+                        magnitude
+                    };
+                    residue == residues[k]
+                });
             if confirmed {
                 return (small as f64, 0);
             }
@@ -214,7 +239,12 @@ mod tests {
                 })
                 .collect();
             let limbs: Vec<&[u64]> = residues.iter().map(|limb| &limb[..]).collect();
-            let (mantissa, exponent) = Lift::new(&moduli, expected_bits).centred(&limbs, 0);
+            let lift = Lift::new(&moduli, expected_bits);
+            let mut small = [0];
+            if lift.centred_small(&limbs, &mut small) {
+                prop_assert_eq!(BigInt::from(small[0]), value.clone());
+            }
+            let (mantissa, exponent) = lift.centred(&limbs, 0);
             let found = mantissa * 2f64.powi(exponent);
             prop_assert_eq!(found, value.to_f64().unwrap());
         }

@@ -113,7 +113,9 @@ impl<'a> Message<'a> {
                     found,
                 });
             }
-            if value.re.abs() >= bound || value.im.abs() >= bound || value.norm() >= bound {
+            // The norm is at most the sum, and costs more.
+            let sum = value.re.abs() + value.im.abs();
+            if sum >= bound && value.norm() >= bound {
                 return Err(CkksError::DoesNotFit {
                     operation,
                     found: self.values.text(index),

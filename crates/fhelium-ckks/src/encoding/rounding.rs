@@ -21,6 +21,10 @@ pub(crate) struct Rounded<'a> {
 /// Integers below this are rounded as floats and fit an i64.
 const I64_LIMIT: f64 = (1u64 << 62) as f64;
 
+/// Adding this to a float below [`ROUND_LIMIT`] rounds it to an integer, ties to even.
+const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
+const ROUND_LIMIT: f64 = (1u64 << 51) as f64;
+
 impl ExactScale {
     pub fn new(scale: &Scale) -> Self {
         // A checked scale is at least 1, and below a modulus of a few thousand bits.
@@ -63,6 +67,20 @@ impl ExactScale {
         exact_residue(value * self.mantissa, self.exponent, modulus, power)
     }
 
+    /// Each value over the scale.
+    pub fn divide_integers(&self, values: &[i64], out: &mut [f64]) {
+        if self.exponent > 1000 {
+            for (out, &value) in out.iter_mut().zip(values) {
+                *out = self.divide(value as f64, 0);
+            }
+            return;
+        }
+        let power = 2f64.powi(-self.exponent);
+        for (out, &value) in out.iter_mut().zip(values) {
+            *out = value as f64 / self.mantissa * power;
+        }
+    }
+
     /// value * 2^exponent / scale.
     pub fn divide(&self, value: f64, exponent: i32) -> f64 {
         times_power_of_two(value / self.mantissa, exponent - self.exponent)
@@ -89,15 +107,18 @@ impl Rounded<'_> {
             return;
         }
         let power = 2f64.powi(self.exponent);
-        let integer = |value: f64| (value * power).round_ties_even() as i64;
-        if largest < p as f64 - 1.0 {
+        if largest < ROUND_LIMIT && largest < p as f64 - 1.0 {
+            // The sum's lowest bits are the rounded integer.
+            let integer = |value: f64| {
+                ((value * power + ROUND).to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64)
+            };
             for (residue, &value) in pairs {
                 let value = integer(value);
                 *residue = (value + ((value >> 63) & p as i64)) as u64;
             }
         } else {
             for (residue, &value) in pairs {
-                *residue = modulus.from_i64(integer(value));
+                *residue = modulus.from_i64((value * power).round_ties_even() as i64);
             }
         }
     }
