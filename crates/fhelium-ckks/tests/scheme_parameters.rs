@@ -105,7 +105,10 @@ fn repeated_squaring_stays_at_the_nominal_scale() {
     }
     // At 2^40 and N = 2^14 the seven nearest primes reach to 2^-17.5; the scales stay closer.
     let parameters = Preset::N14Depth7Scale40.parameters();
-    let worst = offsets(&parameters).into_iter().map(f64::abs).fold(0.0, f64::max);
+    let worst = offsets(&parameters)
+        .into_iter()
+        .map(f64::abs)
+        .fold(0.0, f64::max);
     assert!(worst < 2f64.powi(-19), "2^{:.2}", worst.log2());
 }
 
