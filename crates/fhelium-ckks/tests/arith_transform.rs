@@ -100,6 +100,45 @@ fn index_j_holds_the_value_at_its_documented_point() {
     }
 }
 
+#[test]
+fn fused_steps_equal_their_parts() {
+    for n in [16, 256, 512] {
+        for p in edge_primes(n) {
+            let scalar = Limb::new(n, p, Tier::Scalar).unwrap();
+            let inputs = edge_inputs(n, p);
+            for tier in Tier::available() {
+                let limb = Limb::new(n, p, tier).unwrap();
+                for (a, b, w) in [
+                    (2, 0, p - 1),
+                    (0, 2, 1),
+                    (6, 3, p / 2),
+                    (3, 6, 0),
+                    (5, 1, p / 3),
+                ] {
+                    let (a, b) = (&inputs[a], &inputs[b]);
+                    let mut expected = a.clone();
+                    scalar.forward(&mut expected);
+                    scalar.sub_mul_scalar_assign(&mut expected, b, w);
+                    let mut found = a.clone();
+                    limb.forward_sub_mul_scalar_assign(&mut found, b, w);
+                    assert!(found == expected, "mod-down: N = {n}, p = {p}, {tier}");
+                    for q in edge_primes(n) {
+                        for src in edge_inputs(n, q) {
+                            let q = Modulus::new(q).unwrap();
+                            let mut expected = vec![0; n];
+                            scalar.reduce_into(&mut expected, &src, q);
+                            scalar.forward(&mut expected);
+                            scalar.sub_mul_scalar_assign(&mut expected, b, w);
+                            limb.rescale_into(&mut found, &src, q, b, w);
+                            assert!(found == expected, "rescale: N = {n}, {p} by {q:?}, {tier}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// a b modulo X^N + 1 by its definition.
 fn schoolbook(modulus: Modulus, a: &[u64], b: &[u64]) -> Vec<u64> {
     let n = a.len();

@@ -8,6 +8,8 @@ use super::modulus::Modulus;
 pub(super) trait Kernels: fmt::Debug + Send + Sync {
     fn forward(&self, a: &mut [u64]);
     fn inverse(&self, a: &mut [u64]);
+    fn forward_sub_mul(&self, a: &mut [u64], b: &[u64], w: u64);
+    fn center_forward_sub_mul(&self, out: &mut [u64], src: &[u64], q: Modulus, b: &[u64], w: u64);
     fn add(&self, out: &mut [u64], a: &[u64], b: &[u64]);
     fn add_assign(&self, a: &mut [u64], b: &[u64]);
     fn sub(&self, out: &mut [u64], a: &[u64], b: &[u64]);
@@ -44,7 +46,12 @@ macro_rules! implement_kernels {
     ($(#[$features:meta])* $kernels:ty, $field:ty, $transform:ty, $width:literal) => {
         impl $crate::arith::kernels::Kernels for $kernels {
             $crate::arith::kernels::implement_kernels!(@transform $(#[$features])*, $transform;
-                forward inverse);
+                forward(a: &mut [u64]);
+                inverse(a: &mut [u64]);
+                forward_sub_mul(a: &mut [u64], b: &[u64], w: u64);
+                center_forward_sub_mul(out: &mut [u64], src: &[u64],
+                    q: $crate::arith::modulus::Modulus, b: &[u64], w: u64);
+            );
             $crate::arith::kernels::implement_kernels!(@pointwise $(#[$features])*, $field, $width;
                 add(out: &mut [u64], a: &[u64], b: &[u64]);
                 add_assign(a: &mut [u64], b: &[u64]);
@@ -69,23 +76,27 @@ macro_rules! implement_kernels {
             );
         }
     };
-    (@transform $(#[$features:meta])*, $transform:ty; $($method:ident)+) => {
+    (@transform $(#[$features:meta])*, $transform:ty;
+        $($method:ident($($name:ident: $type:ty),+);)+) => {
         $crate::arith::kernels::implement_kernels!(@each_transform [$(#[$features])*] $transform;
-            $($method)+);
+            $($method($($name: $type),+);)+);
     };
-    (@each_transform $features:tt $transform:ty; $first:ident $($rest:ident)*) => {
-        $crate::arith::kernels::implement_kernels!(@one_transform $features $transform; $first);
+    (@each_transform $features:tt $transform:ty;
+        $method:ident($($name:ident: $type:ty),+); $($rest:tt)*) => {
+        $crate::arith::kernels::implement_kernels!(@one_transform $features $transform;
+            $method($($name: $type),+));
         $crate::arith::kernels::implement_kernels!(@each_transform $features $transform; $($rest)*);
     };
     (@each_transform $features:tt $transform:ty;) => {};
-    (@one_transform [$(#[$features:meta])*] $transform:ty; $method:ident) => {
-        fn $method(&self, a: &mut [u64]) {
+    (@one_transform [$(#[$features:meta])*] $transform:ty;
+        $method:ident($($name:ident: $type:ty),+)) => {
+        fn $method(&self, $($name: $type),+) {
             $(#[$features])*
-            unsafe fn run(transform: &$transform, a: &mut [u64]) {
-                transform.$method(a)
+            unsafe fn run(transform: &$transform, $($name: $type),+) {
+                transform.$method($($name),+)
             }
             // SAFETY: a value of this type exists only where the CPU has the features.
-            unsafe { run(&self.transform, a) }
+            unsafe { run(&self.transform, $($name),+) }
         }
     };
     (@pointwise $(#[$features:meta])*, $field:ty, $width:literal;

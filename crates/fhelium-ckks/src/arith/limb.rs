@@ -102,6 +102,26 @@ impl Limb {
         self.kernels.inverse(a);
     }
 
+    /// a = (forward(a) - b) w for values b and a residue w: the last step of a mod-down.
+    pub fn forward_sub_mul_scalar_assign(&self, a: &mut [u64], b: &[u64], w: u64) {
+        assert_eq!(a.len(), self.n, "a transform takes N residues");
+        same_length(a, &[b]);
+        self.kernels.forward_sub_mul(a, b, w);
+    }
+
+    /// out = (forward(src) - b) w, where src are coefficients modulo another prime q, taken in
+    /// (-q/2, q/2), b values and w a residue: the last step of a rescale.
+    pub fn rescale_into(&self, out: &mut [u64], src: &[u64], q: Modulus, b: &[u64], w: u64) {
+        assert_eq!(out.len(), self.n, "a transform takes N residues");
+        same_length(out, &[src, b]);
+        if q.value() > MAX_FAST_PRIME {
+            self.reduce_into(out, src, q);
+            self.kernels.forward_sub_mul(out, b, w);
+        } else {
+            self.kernels.center_forward_sub_mul(out, src, q, b, w);
+        }
+    }
+
     /// out = a + b.
     pub fn add(&self, out: &mut [u64], a: &[u64], b: &[u64]) {
         same_length(out, &[a, b]);

@@ -19,16 +19,15 @@ pub(super) fn load_floats<L: Lanes<W>, const W: usize>(
 }
 
 #[inline(always)]
-pub(super) fn load_integers<L: Lanes<W>, const W: usize>(
+pub(super) fn store_floats<L: Lanes<W>, const W: usize>(
     l: L,
-    [a, b, c, d]: [&[u64; W]; 4],
-) -> [L::Float; 4] {
-    [
-        l.to_float(l.load(a)),
-        l.to_float(l.load(b)),
-        l.to_float(l.load(c)),
-        l.to_float(l.load(d)),
-    ]
+    x: [L::Float; 4],
+    [a, b, c, d]: [&mut [u64; W]; 4],
+) {
+    l.store_float(x[0], a);
+    l.store_float(x[1], b);
+    l.store_float(x[2], c);
+    l.store_float(x[3], d);
 }
 
 /// The butterflies of two forward layers on a quarter's vector each.

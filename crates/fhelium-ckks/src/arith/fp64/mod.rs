@@ -10,13 +10,15 @@
 
 mod butterfly;
 mod field;
+mod forward;
+mod inverse;
 mod lanes;
-mod ntt;
 mod roots;
+mod transform;
 
 pub(super) use field::Fp64Field;
 pub(super) use lanes::Lanes;
-pub(super) use ntt::Fp64Transform;
+pub(super) use transform::Fp64Transform;
 
 /// The smallest ring degree of the fast transforms.
 pub(super) const MIN_DEGREE: usize = 256;

@@ -4,9 +4,11 @@
 //! value stays in [0, 4p) through the forward butterflies and in [0, 2p) through the inverse ones,
 //! and is reduced once at the end.
 
+use super::field::ScalarField;
 use crate::arith::error::ArithError;
 use crate::arith::modulus::Modulus;
 use crate::arith::order::bit_reverse;
+use crate::arith::pointwise;
 use crate::arith::primes;
 
 /// A root's power with its Shoup constant.
@@ -84,6 +86,31 @@ impl ScalarTransform {
         for value in a {
             let x = (*value).min(value.wrapping_sub(two_p));
             *value = x.min(x.wrapping_sub(p));
+        }
+    }
+
+    /// a = (NTT(a) - b) w for residues a, b and w.
+    pub fn forward_sub_mul(&self, a: &mut [u64], b: &[u64], w: u64) {
+        self.forward(a);
+        pointwise::sub_mul_scalar_assign(self.field(), a, b, w);
+    }
+
+    /// out = (NTT(src) - b) w, where src are residues modulo another prime q, taken in (-q/2, q/2).
+    pub fn center_forward_sub_mul(
+        &self,
+        out: &mut [u64],
+        src: &[u64],
+        q: Modulus,
+        b: &[u64],
+        w: u64,
+    ) {
+        pointwise::reduce(self.field(), out, src, q);
+        self.forward_sub_mul(out, b, w);
+    }
+
+    fn field(&self) -> ScalarField {
+        ScalarField {
+            modulus: self.modulus,
         }
     }
 
