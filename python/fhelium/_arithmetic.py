@@ -60,6 +60,8 @@ def apply(
     """Computes or records one operation; several results come as a list."""
     recorder = active_recorder()
     if recorder is not None:
+        if engine is not None:
+            recorder.meet_engine(engine)
         return recorder.apply(operation, operands, attributes or {}, key)
     for operand in operands:
         _refuse_escaped(operand)

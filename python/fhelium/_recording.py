@@ -40,6 +40,9 @@ class Recorder(Protocol):
     def parameters(self) -> Parameters:
         """The parameters of the captured ciphertexts."""
 
+    def meet_engine(self, engine: Any) -> None:
+        """Learns of an engine whose method was called."""
+
     def apply(
         self,
         operation: str,

@@ -6,6 +6,7 @@ mod engine;
 mod errors;
 mod ir;
 mod keys;
+mod noise;
 mod parameters;
 mod scale;
 mod values;
@@ -51,6 +52,8 @@ mod native {
     use crate::keys::{
         PyEvaluationKey, PyEvaluationKeys, PyKeySet, PyPublicKey, PyRotationKeys, PySecretKey,
     };
+    #[pymodule_export]
+    use crate::noise::{PyNoiseEstimate, PyNoiseModel};
     #[pymodule_export]
     use crate::parameters::PyParameters;
     #[pymodule_export]

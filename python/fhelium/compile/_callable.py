@@ -9,9 +9,16 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from .. import _native
 from .._recording import active_recorder, caller_location, describe
-from ..errors import CaptureError
-from ._capture import capture_call, check_function, check_inputs, run_inline
+from ..errors import ArgumentError, CaptureError
+from ._capture import (
+    CAPTURED_FUNCTION,
+    capture_call,
+    check_function,
+    check_inputs,
+    run_inline,
+)
 from ._inputs import InputSpec, check_static
+from ._recorder import check_material_names
 
 __all__ = ["CompiledCallable", "compile"]
 
@@ -63,12 +70,13 @@ class CompiledCallable(Generic[P, R]):
         if max_specializations is not None and max_specializations < 1:
             raise ValueError(f"max_specializations must be positive, found {max_specializations}")
         self._function: FunctionType | None = None
+        self._reference: Any = None
         self._compilation: _native.Compilation | None = None
         if isinstance(source, _native.Program | _native.Compilation):
             signature = self._take_program(source, workspace, inputs, material_names)
         else:
             signature = check_function(source)
-            self._function = source  # type: ignore[assignment]
+            self._function = self._reference = source  # type: ignore[assignment]
             self._take_metadata(source)
             if inputs is not None:
                 check_inputs(source, signature, inputs)  # type: ignore[arg-type]
@@ -79,6 +87,7 @@ class CompiledCallable(Generic[P, R]):
         self._workspace = dict(workspace or {})
         self._inputs = None if inputs is None else dict(inputs)
         self._material_names = dict(material_names or {})
+        check_material_names(self._material_names)
         self._max_specializations = max_specializations
         self._frozen_materials = frozen_materials
         parameters = signature.parameters.values()
@@ -117,12 +126,18 @@ class CompiledCallable(Generic[P, R]):
             raise ValueError("workspace: a Compilation brings its own; leave it out")
         else:
             self._compilation = source.copy()
+        names = self._compilation.program.input_names
+        captured = self._compilation.workspace.get(CAPTURED_FUNCTION)
+        if captured is not None:
+            signature = inspect.signature(captured, follow_wrapped=False)
+            kept = [signature.parameters[name] for name in names if name in signature.parameters]
+            if len(kept) == len(names):
+                self._take_metadata(captured)
+                self._reference = captured
+                return signature.replace(parameters=_in_legal_order(kept))
         self.__name__ = self.__qualname__ = self._compilation.program.name
         return inspect.Signature(
-            [
-                inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-                for name in self._compilation.program.input_names
-            ]
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
         )
 
     def _take_metadata(self, function: Any) -> None:
@@ -157,7 +172,7 @@ class CompiledCallable(Generic[P, R]):
     @property
     def reference(self) -> Callable[P, R] | None:
         """The original function, to compare with; None for a Program."""
-        return self._function
+        return self._reference
 
     @property
     def source(self) -> Callable[P, R] | _native.Compilation:
@@ -241,7 +256,10 @@ class CompiledCallable(Generic[P, R]):
     ) -> _native.Compilation:
         """The Compilation for arguments of these types; statics have none."""
         if self._compilation is not None:
-            return self._compilation.copy()
+            self._check_inputs(types, values)
+            compilation = self._compilation.copy()
+            compilation.workspace.update(self._workspace)
+            return compilation
         assert self._function is not None
         arguments: dict[str, tuple[_native.Type | None, Any]] = {}
         parameters = None
@@ -265,6 +283,26 @@ class CompiledCallable(Generic[P, R]):
         )
         compilation.workspace.update(self._workspace)
         return compilation
+
+    def _check_inputs(
+        self, types: tuple[_native.Type | None, ...], values: tuple[Any, ...]
+    ) -> None:
+        """Refuses arguments that are not what the Program's inputs say."""
+        assert self._compilation is not None
+        inputs = self._compilation.program.inputs.items()
+        for (name, expected), found, value in zip(inputs, types, values, strict=True):
+            kind = f"the scalar {value!r}" if found is None else f"a {found.kind}"
+            if found is None or found.kind != expected.kind:
+                raise TypeError(
+                    f"input {name!r} of {self._name} must be a {expected.kind}, found {kind}"
+                )
+            for field in ("level", "scale", "parts", "shape", "dtype", "key_kind", "step"):
+                known, given = getattr(expected, field), getattr(found, field)
+                if known is not None and known != given:
+                    raise ArgumentError(
+                        f"input {name!r} of {self._name}: the Program is for {field} {known}, "
+                        f"found {given}"
+                    )
 
     def _check_role(self, name: str, type_: _native.Type | None) -> None:
         if self._inputs is None:
@@ -299,6 +337,20 @@ class CompiledCallable(Generic[P, R]):
             )
         named = dict(zip(self.__signature__.parameters, values, strict=True))
         return run_inline(self._function, named, recorder)
+
+
+def _in_legal_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Parameters of which some are gone, without a default before one that has none."""
+    legal: list[inspect.Parameter] = []
+    for parameter in reversed(parameters):
+        positional = parameter.kind is not parameter.KEYWORD_ONLY
+        required_follows = any(
+            later.default is later.empty and later.kind is not later.KEYWORD_ONLY for later in legal
+        )
+        if positional and required_follows:
+            parameter = parameter.replace(default=parameter.empty)
+        legal.insert(0, parameter)
+    return legal
 
 
 @overload

@@ -16,7 +16,10 @@ from ._inputs import InputSpec
 from ._private import PrivateCopies
 from ._recorder import CaptureRecorder
 
-__all__ = ["capture", "capture_call", "check_function", "run_inline"]
+__all__ = ["CAPTURED_FUNCTION", "capture", "capture_call", "check_function", "run_inline"]
+
+CAPTURED_FUNCTION = "captured_function"
+"""The workspace entry that holds the function that `capture` captured."""
 
 _PACKAGE = str(Path(__file__).parent.parent) + "/"
 
@@ -110,8 +113,13 @@ def _call(function: FunctionType, values: Mapping[str, Any]) -> Any:
 def _run(recorder: CaptureRecorder, function: FunctionType, values: Mapping[str, Any]) -> Any:
     try:
         return run_inline(function, values, recorder)
-    except FheliumError:
-        raise
+    except FheliumError as error:
+        place = _place(error, function)
+        if place.partition(" in ")[0] in str(error):
+            raise
+        raise type(error)(f"{place}: {error}") from error.__cause__
+    except AssertionError as error:
+        raise CompileInputError(f"{_place(error, function)}: {error}") from error
     except Exception as error:
         raise CaptureError(
             f"{_place(error, function)}: {type(error).__name__} while {function.__qualname__} was "
@@ -170,7 +178,11 @@ def capture(
         spec = inputs[name]
         static = spec.role == "static"
         arguments[name] = (None, spec.value) if static else (spec.type(name, parameters), None)
-    return capture_call(function, arguments, parameters=parameters, material_names=material_names)
+    compilation = capture_call(
+        function, arguments, parameters=parameters, material_names=material_names
+    )
+    compilation.workspace[CAPTURED_FUNCTION] = function
+    return compilation
 
 
 def check_inputs(

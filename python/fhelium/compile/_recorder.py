@@ -25,7 +25,7 @@ from ._tracers import (
 if TYPE_CHECKING:
     from ._private import PrivateCopies
 
-__all__ = ["CaptureRecorder"]
+__all__ = ["CaptureRecorder", "check_material_names"]
 
 _CLASSES: dict[str, type[Captured]] = {
     "ciphertext": CapturedCiphertext,
@@ -34,6 +34,16 @@ _CLASSES: dict[str, type[Captured]] = {
     "key": CapturedKey,
 }
 _SCALARS = (bool, int, float, complex, str)
+
+
+def check_material_names(names: Mapping[str, Any]) -> None:
+    """Refuses names of what cannot be a material."""
+    for symbol, value in names.items():
+        if kind_of(value) not in ("array", "ciphertext", "plaintext", "key"):
+            raise TypeError(
+                f"material_names[{symbol!r}] must be an array, ciphertext, plaintext or key that "
+                f"the function uses, found {type(value).__name__}"
+            )
 
 
 class CaptureRecorder:
@@ -51,6 +61,7 @@ class CaptureRecorder:
     ) -> None:
         self._builder = _native.ProgramBuilder(name, parameters)
         self._parameters = parameters
+        check_material_names(material_names or {})
         self._names = {id(value): symbol for symbol, value in (material_names or {}).items()}
         self._named = dict(material_names or {})
         self._symbols: set[str] = set(self._named)
@@ -160,7 +171,7 @@ class CaptureRecorder:
             type_ = _native.Type.tensor(str(array.dtype), array.shape)
         except FheliumError as error:
             fail(str(error))
-        pending = Pending(array, "tensor", None if fixed else array.copy())
+        pending = Pending(value, array, "tensor", None if fixed else array.copy())
         captured = CapturedTensor(self, None, type_, caller_location(), pending)
         self._materials[id(value)] = (value, captured)
         return captured
@@ -168,29 +179,33 @@ class CaptureRecorder:
     def _fixed(self, value: Any, kind: str) -> Captured:
         """A ciphertext, plaintext or key that exists already."""
         self.meet(value)
-        pending = Pending(value, kind, None)
+        pending = Pending(value, value, kind, None)
         captured = _CLASSES[kind](self, None, value._type(), caller_location(), pending)
         self._materials[id(value)] = (value, captured)
         return captured
 
     def meet(self, value: Any) -> None:
-        """Learns parameters and engine from a value."""
-        if self._parameters is None:
-            self._parameters = value.parameters
-            self._builder.set_parameters(self._parameters)
-        elif value.parameters != self._parameters:
-            raise KeyMismatch(
-                f"{describe(caller_location())}: values of two parameter sets meet in one "
-                f"function: {value.parameters} and {self._parameters}; encrypt both under one"
-            )
+        """Learns parameters and engine from a ciphertext, plaintext or key."""
+        self._meet_parameters(value.parameters)
         engine = getattr(value, "_engine", None)
         if engine is not None:
             self.meet_engine(engine)
 
     def meet_engine(self, engine: Any) -> None:
-        """Remembers an engine whose keys may be needed."""
+        """Remembers an engine, whose parameters the values must have."""
+        self._meet_parameters(engine.parameters)
         if all(known != engine for known in self.engines):
             self.engines.append(engine)
+
+    def _meet_parameters(self, parameters: _native.Parameters) -> None:
+        if self._parameters is None:
+            self._parameters = parameters
+            self._builder.set_parameters(parameters)
+        elif parameters != self._parameters:
+            raise KeyMismatch(
+                f"{describe(caller_location())}: values of two parameter sets meet in one "
+                f"function: {parameters} and {self._parameters}; encrypt both under one"
+            )
 
     def _declare(self, captured: Captured) -> None:
         pending = captured._pending
@@ -206,7 +221,7 @@ class CaptureRecorder:
 
     def _symbol(self, pending: Pending) -> str:
         prefix = pending.prefix
-        named = self._names.get(id(pending.data))
+        named = self._names.get(id(pending.owner))
         if named is not None:
             return named
         while True:

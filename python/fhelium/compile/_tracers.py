@@ -35,6 +35,7 @@ __all__ = [
 class Pending(NamedTuple):
     """A material that is declared when it is first used."""
 
+    owner: Any
     data: Any
     prefix: str
     snapshot: np.ndarray[Any, Any] | None

@@ -88,6 +88,11 @@ impl Parameters {
         }
     }
 
+    /// The parameters' names.
+    pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.parameters.iter().map(|parameter| &parameter.name)
+    }
+
     /// Binds as Python does; `None` where Python would refuse.
     pub fn bind<'py>(
         &self,

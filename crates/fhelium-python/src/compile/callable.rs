@@ -11,7 +11,7 @@ use crate::ir::PyType;
 use fhelium_ckks::Preset;
 use fhelium_runtime::{
     CallSignature, Engine, EngineOptions, OperationBackend, PrepareOptions, RecursivePreparation,
-    RuntimeError, SpecializationCache, SpecializationMiss, nearest, prepare,
+    RuntimeError, Specialization, SpecializationCache, SpecializationMiss, nearest, prepare,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -140,10 +140,11 @@ impl PyCallableCore {
                         let (compilation, pipeline) = Python::attach(|py| {
                             self.capture(py, &callable, &bound, signature, values, is_value)
                         })?;
-                        let engine = match engine.or_else(|| compilation.engines().pop()) {
-                            Some(engine) => engine,
-                            None => clear_engine()?,
-                        };
+                        let engine =
+                            match engine.or_else(|| compilation.engines().into_iter().next()) {
+                                Some(engine) => engine,
+                                None => clear_engine()?,
+                            };
                         let options = PrepareOptions {
                             capture: started.elapsed(),
                             ..options
@@ -158,6 +159,7 @@ impl PyCallableCore {
                         )?
                     }
                 };
+                self.check_inputs(&specialization, is_value)?;
                 let object = PySpecialization::new(Arc::new(specialization));
                 Ok(Python::attach(|py| Py::new(py, object))?)
             })
@@ -197,6 +199,28 @@ impl PyCallableCore {
             Err(_) => fhelium_passes::default_pipeline(),
         };
         Ok((compilation, pipeline))
+    }
+
+    /// Refuses a Program whose inputs a pass made other than the callable's parameters.
+    fn check_inputs(
+        &self,
+        specialization: &Specialization,
+        is_value: &[bool],
+    ) -> Result<(), RuntimeError> {
+        let parameters = self.parameters.names().zip(is_value);
+        let expected: Vec<&str> = parameters
+            .filter_map(|(name, &is_value)| is_value.then_some(&**name))
+            .collect();
+        let inputs = specialization.program().inputs().iter();
+        let found: Vec<&str> = inputs.map(|input| &*input.name).collect();
+        if found != expected {
+            return Err(RuntimeError::Value(format!(
+                "{}: the pipeline left a Program with the inputs {found:?}, but the arguments are \
+                 {expected:?}; transform the Compilation first and compile what comes out",
+                self.name
+            )));
+        }
+        Ok(())
     }
 
     fn backend(&self) -> OperationBackend {

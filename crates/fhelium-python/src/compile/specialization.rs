@@ -231,7 +231,9 @@ pub fn run<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let executable = specialization.executable();
     let engine = engine.unwrap_or_else(|| executable.engine().clone());
-    let outputs = py.detach(|| executable.run_with(&engine, values)).or_raise()?;
+    let outputs = py
+        .detach(|| executable.run_with(&engine, values))
+        .or_raise()?;
     let mut results = Results {
         py,
         engine,

@@ -56,6 +56,11 @@ impl PyProgram {
         })
     }
 
+    /// A picture of the Program, as SVG text.
+    fn to_svg(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.to_svg())
+    }
+
     /// Checks again what holds of every Program.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.verify()).or_raise()

@@ -1,0 +1,81 @@
+"""What the tests share: small engines with keys, and values with bounds on their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+import fhelium as fh
+
+# Machines that run the tests differ in speed, and the first example pays for set-up.
+settings.register_profile("fhelium", deadline=None, max_examples=25)
+settings.load_profile("fhelium")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An engine, its keys in use, and random messages."""
+
+    engine: fh.Engine
+    keys: fh.KeySet
+
+    @property
+    def slots(self) -> int:
+        return self.engine.slots
+
+    @cached_property
+    def noise(self) -> fh.NoiseModel:
+        return fh.NoiseModel(self.engine.parameters)
+
+    def message(self, seed: int = 0, batch: tuple[int, ...] = ()) -> np.ndarray[Any, Any]:
+        return np.random.default_rng(seed).uniform(-1, 1, (*batch, self.slots))
+
+    def encrypt(self, message: Any, **options: Any) -> fh.Ciphertext:
+        return self.engine.encrypt(message, self.keys.public, **options)
+
+    def decrypt(self, ciphertext: fh.Ciphertext, **options: Any) -> np.ndarray[Any, Any]:
+        return self.engine.decrypt(ciphertext, self.keys.secret, **options)
+
+    def fresh(self, seed: int = 0, batch: tuple[int, ...] = (), **options: Any) -> Any:
+        """A message with its ciphertext."""
+        message = self.message(seed, batch)
+        return message, self.encrypt(message, **options)
+
+
+def _make_bench(rotations: Any = (), conjugation: bool = True, **parameters: Any) -> Bench:
+    engine = fh.Engine(fh.Parameters(**parameters))
+    keys = engine.keygen(rotations=rotations, conjugation=conjugation)
+    engine.use(keys.evaluation())
+    return Bench(engine, keys)
+
+
+SMALL = {"depth": 4, "scale_bits": 40, "log_n": 10, "allow_insecure": True}
+
+
+@pytest.fixture(scope="session")
+def bench() -> Bench:
+    """A small, insecure ring: fast, and with every kind of key."""
+    return _make_bench(rotations=(1, 2, 3, 4, 8, -1, -3), **SMALL)
+
+
+@pytest.fixture(scope="session")
+def other() -> Bench:
+    """Another secret of the same parameters, on another engine."""
+    return _make_bench(rotations=(1,), **SMALL)
+
+
+@pytest.fixture(scope="session")
+def usual() -> Bench:
+    """The engine of the reports: N = 2^14, depth 7, scale 2^40."""
+    return _make_bench(rotations=(1, 2, 4, -1), depth=7, scale_bits=40, log_n=14)
+
+
+@pytest.fixture(scope="session")
+def make_bench() -> Any:
+    """Makes a Bench from rotation steps and parameters."""
+    return _make_bench
