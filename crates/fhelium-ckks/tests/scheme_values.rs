@@ -326,7 +326,7 @@ fn stored_parts_make_the_same_values_and_keys() {
         bench.context.decrypt(&x, &bench.secret).unwrap().data()
     );
     let public = PublicKey::from_raw(
-        context,
+        parameters,
         id,
         *bench.public.seed(),
         bench.public.residues().to_vec(),
@@ -338,7 +338,7 @@ fn stored_parts_make_the_same_values_and_keys() {
     assert!(distance(&bench.decrypt(&y), &random(2, SLOTS)) < 1e-6);
     let key = bench.keys().rotation(&bench.secret, 1).unwrap();
     let again = KeySwitchKey::from_raw(
-        context,
+        parameters,
         id,
         key.key_kind(),
         *key.seed(),

@@ -8,7 +8,7 @@ pub use switch::{KeyKind, KeySwitchKey, normalize_step};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::parameters::ParametersId;
+use crate::parameters::{Parameters, ParametersId};
 use crate::sampler::{Purpose, uniform_from_seed};
 use std::fmt;
 use std::sync::OnceLock;
@@ -110,16 +110,14 @@ impl PublicKey {
     /// [`CkksError::Shape`](crate::CkksError::Shape) where the residues' number or a residue does
     /// not fit.
     pub fn from_raw(
-        context: &Context,
+        parameters: &Parameters,
         secret: SecretId,
         seed: [u8; 32],
         b: Vec<u64>,
     ) -> Result<Self> {
-        let limbs = context.parameters().moduli().len();
-        switch::check_residues("PublicKey", context, limbs, 1, &b)?;
-        let parameters = context.parameters().id();
+        switch::check_residues("PublicKey", parameters.n(), parameters.moduli(), 1, &b)?;
         Ok(PublicKey {
-            parameters,
+            parameters: parameters.id(),
             secret,
             seed,
             b,

@@ -97,16 +97,16 @@ impl KeySwitchKey {
     /// [`CkksError::Shape`] where the residues' number or a residue does not fit;
     /// [`CkksError::Parameter`] for a rotation step that is not in 1 ... slots - 1.
     pub fn from_raw(
-        context: &Context,
+        parameters: &Parameters,
         secret: SecretId,
         kind: KeyKind,
         seed: [u8; 32],
         b: Vec<u64>,
     ) -> Result<Self> {
-        let parameters = context.parameters();
         check_step(kind, parameters.slots())?;
         let digits = parameters.digits(parameters.depth());
-        check_residues("KeySwitchKey", context, context.limbs().len(), digits, &b)?;
+        let moduli = [parameters.moduli(), parameters.special_moduli()].concat();
+        check_residues("KeySwitchKey", parameters.n(), &moduli, digits, &b)?;
         Ok(KeySwitchKey {
             parameters: parameters.id(),
             secret,
@@ -239,14 +239,15 @@ pub(super) fn check_step(kind: KeyKind, slots: usize) -> Result<()> {
     }
 }
 
+/// Refuses residues, (digit, limb, N), that are not `digits` times one limb for each modulus.
 pub(super) fn check_residues(
     operation: &'static str,
-    context: &Context,
-    limbs: usize,
+    n: usize,
+    moduli: &[u64],
     digits: usize,
     residues: &[u64],
 ) -> Result<()> {
-    let n = context.n();
+    let limbs = moduli.len();
     if residues.len() != digits * limbs * n {
         return Err(CkksError::Shape {
             operation,
@@ -254,8 +255,8 @@ pub(super) fn check_residues(
             expected: format!("{digits} digits x {limbs} limbs x {n}"),
         });
     }
-    for (index, limb) in residues.chunks_exact(n).enumerate() {
-        let modulus = context.limbs()[index % limbs].modulus().value();
+    let moduli = moduli.iter().cycle();
+    for (index, (limb, &modulus)) in residues.chunks_exact(n).zip(moduli).enumerate() {
         if let Some(residue) = limb.iter().find(|&&residue| residue >= modulus) {
             return Err(CkksError::Shape {
                 operation,

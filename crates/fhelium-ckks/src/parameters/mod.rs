@@ -207,6 +207,11 @@ impl Parameters {
         self.0.security.map_or(0, SecurityLevel::bits)
     }
 
+    /// The security that was asked for.
+    pub fn requested_security(&self) -> SecurityLevel {
+        self.0.requested
+    }
+
     /// Whether they reach the security that was asked for.
     pub fn is_secure(&self) -> bool {
         self.0.security >= Some(self.0.requested)
