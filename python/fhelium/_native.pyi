@@ -117,8 +117,6 @@ class Parameters:
         moduli: Sequence[int],
         special_moduli: Sequence[int],
         scale: _Scale,
-        security: int,
-        allow_insecure: bool,
     ) -> Parameters: ...
     @property
     def n(self) -> int: ...

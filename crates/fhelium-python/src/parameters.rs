@@ -222,39 +222,28 @@ impl PyParameters {
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(
-        Bound<'py, PyAny>,
-        (u32, Vec<u64>, Vec<u64>, String, u32, bool),
-    )> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let parameters = &slf.get().0;
-        // What is pickled was accepted before, at whatever security it has.
         let arguments = (
             parameters.log_n(),
-            parameters.moduli().to_vec(),
-            parameters.special_moduli().to_vec(),
+            parameters.moduli(),
+            parameters.special_moduli(),
             parameters.scale().exact(),
-            128,
-            true,
         );
-        Ok((slf.get_type().getattr("_unpickle")?, arguments))
+        Ok((
+            slf.get_type().getattr("_unpickle")?,
+            arguments.into_pyobject(slf.py())?,
+        ))
     }
 
+    /// Parameters that were made before, at whatever security they have.
     #[staticmethod]
     fn _unpickle(
         log_n: i64,
         moduli: Vec<u64>,
         special_moduli: Vec<u64>,
         scale: ScaleArgument,
-        security: i64,
-        allow_insecure: bool,
     ) -> PyResult<Self> {
-        PyParameters::from_primes(
-            log_n,
-            moduli,
-            special_moduli,
-            scale,
-            security,
-            allow_insecure,
-        )
+        PyParameters::from_primes(log_n, moduli, special_moduli, scale, 128, true)
     }
 }

@@ -172,7 +172,7 @@ class CompiledCallable(Generic[P, R]):
     @property
     def reference(self) -> Callable[P, R] | None:
         """The original function, to compare with; None for a Program."""
-        return self._reference
+        return self._reference  # type: ignore[no-any-return]
 
     @property
     def source(self) -> Callable[P, R] | _native.Compilation:
