@@ -237,7 +237,10 @@ impl fmt::Display for Scale {
         if short.contains('.') {
             write!(f, "2^{short}")
         } else {
-            write!(f, "2^{short}{rest:+.1e}")
+            // The fraction may lie just below a whole number: both are told from the nearest.
+            let nearest = rest.round();
+            let whole = whole.saturating_add(nearest as i128);
+            write!(f, "2^{whole}{:+.1e}", rest - nearest)
         }
     }
 }

@@ -111,3 +111,12 @@ fn a_scale_near_a_power_of_two_does_not_print_as_one() {
     let huge = Scale::from_bits(200).over_prime((1 << 60) + 33);
     assert_ne!(huge.to_string(), "2^140");
 }
+
+#[test]
+fn the_distance_from_a_power_of_two_is_printed_with_its_sign() {
+    let prime = Scale::from_integer(1_099_511_922_689).unwrap();
+    let nominal = Scale::from_bits(40);
+    assert_eq!(nominal.over(&prime).to_string(), "2^0-3.9e-7");
+    assert_eq!(prime.over(&nominal).to_string(), "2^0+3.9e-7");
+    assert_eq!(nominal.times(&prime).to_string(), "2^80+3.9e-7");
+}
