@@ -10,9 +10,9 @@ use crate::tensor::Tensor;
 use crate::{Device, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::arith::Tier;
 use fhelium_ckks::{
-    Ciphertext, Complex64, Context, ContextOptions, EncryptionKey, KeyGenerator, KeySwitchKey,
-    Message, NoiseFlooding, Parameters, ParametersId, Plaintext, Randomness, SecretId, SecretKey,
-    normalize_step,
+    Ciphertext, CkksError, Complex64, Context, ContextOptions, EncryptionKey, KeyGenerator,
+    KeySwitchKey, Message, NoiseFlooding, Parameters, ParametersId, Plaintext, Randomness,
+    SecretId, SecretKey, normalize_step,
 };
 use fhelium_state::Scale;
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,9 +117,9 @@ impl Engine {
     /// none) and a conjugation key where asked for.
     ///
     /// # Errors
-    /// [`CkksError::Randomness`](fhelium_ckks::CkksError::Randomness) and
-    /// [`CkksError::OutOfMemory`](fhelium_ckks::CkksError::OutOfMemory).
+    /// [`CkksError::Randomness`], and [`CkksError::OutOfMemory`] with the bytes of all keys.
     pub fn keygen(&self, rotations: &[i64], conjugation: bool) -> Result<KeySet, RuntimeError> {
+        check_memory(self.predicted_key_bytes(rotations, conjugation))?;
         let generator = KeyGenerator::new(&self.context, &self.randomness);
         let secret = generator.secret()?;
         let mut keys = BTreeMap::new();
@@ -148,7 +148,9 @@ impl Engine {
         rotations: &[i64],
     ) -> Result<BTreeMap<usize, Arc<KeySwitchKey>>, RuntimeError> {
         let generator = KeyGenerator::new(&self.context, &self.randomness);
-        self.key_steps(rotations)
+        let steps = self.key_steps(rotations);
+        check_memory(steps.len() * KeySwitchKey::predicted_nbytes(self.parameters()))?;
+        steps
             .into_iter()
             .map(|step| Ok((step, Arc::new(generator.rotation(secret, step as i64)?))))
             .collect()
@@ -285,6 +287,19 @@ impl Engine {
             ))),
             _ => Ok(()),
         }
+    }
+}
+
+/// Refuses keys that memory cannot hold before any is made: they are many small buffers, and the
+/// first that the system refuses would end the process.
+fn check_memory(bytes: usize) -> Result<(), CkksError> {
+    let mut probe = Vec::<u8>::new();
+    match std::hint::black_box(&mut probe).try_reserve_exact(bytes) {
+        Ok(()) => Ok(()),
+        Err(_) => Err(CkksError::OutOfMemory {
+            operation: "key generation",
+            bytes,
+        }),
     }
 }
 
