@@ -32,6 +32,7 @@ __all__ = [
     "rotate_many",
     "square",
     "subtract",
+    "sum_slots",
 ]
 
 _LARGEST_INTEGER = 2**63 - 1
@@ -254,6 +255,21 @@ def drop_levels(ciphertext: Any, count: Any = 1, *, engine: Any = None) -> Any:
     return _unary("he.drop_levels", "drop_levels", ciphertext, attributes, engine=engine)
 
 
+def sum_slots(ciphertext: Any, count: Any = None, *, engine: Any = None) -> Any:
+    """Slot i receives the sum of slots i ... i + count - 1, modulo the slots."""
+    _encrypted("sum_slots", ciphertext)
+    slots = (engine or ciphertext).parameters.slots
+    number = slots if count is None else _integer("sum_slots", "count", count)
+    if not 1 <= number <= slots or number & (number - 1):
+        raise ArgumentError(
+            f"sum_slots: count must be a power of two from 1 to the {slots} slots, found {number}"
+        )
+    while number > 1:
+        number //= 2
+        ciphertext = add(ciphertext, rotate(ciphertext, number, engine=engine), engine=engine)
+    return ciphertext
+
+
 def power(ciphertext: Any, exponent: Any) -> Any:
     """`ciphertext ** 1` and `ciphertext ** 2`."""
     if isinstance(exponent, int | np.integer) and not isinstance(exponent, bool):
@@ -397,6 +413,11 @@ class CipherOperators:
     def drop_levels(self, count: int = 1) -> Self:
         """The same message and scale, `count` levels lower; see `Engine.drop_levels`."""
         result: Self = drop_levels(self, count)
+        return result
+
+    def sum_slots(self, count: int | None = None) -> Self:
+        """Slot i receives the sum of `count` slots from i on; see `Engine.sum_slots`."""
+        result: Self = sum_slots(self, count)
         return result
 
     def _refusal(self, message: str) -> Exception:

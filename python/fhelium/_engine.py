@@ -162,3 +162,13 @@ class Engine(_native.Engine):
         return _arithmetic.drop_levels(  # type: ignore[no-any-return]
             ciphertext, count, engine=self
         )
+
+    def sum_slots(self, ciphertext: Any, count: int | None = None) -> Ciphertext:
+        """Slot i receives the sum of slots i ... i + count - 1, modulo the slots.
+
+        With all slots, the default, every slot holds the sum of the whole message. `count` is a
+        power of two; rotation keys for count / 2, count / 4, ... 1 are needed.
+        """
+        return _arithmetic.sum_slots(  # type: ignore[no-any-return]
+            ciphertext, count, engine=self
+        )

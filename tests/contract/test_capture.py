@@ -499,9 +499,12 @@ Pair = namedtuple("Pair", ["left", "right"])
 NESTED = {"a": [np.ones(4), (np.full(4, 2.0),)], "p": Pair(np.full(4, 3.0), 1)}
 
 
+def doubled_shift() -> Any:
+    return np.roll(SHIFT, 1) * 2
+
+
 def uses_fixed_arrays(x: Any, bias: Any = None) -> Any:
-    scaled = np.roll(SHIFT, 1) * 2
-    return x + scaled + NESTED["a"][0] + NESTED["a"][1][0] * NESTED["p"].left
+    return x + doubled_shift() + NESTED["a"][0] + NESTED["a"][1][0] * NESTED["p"].left
 
 
 def test_rule_53_fixed_arrays_are_live() -> None:

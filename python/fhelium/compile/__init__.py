@@ -29,6 +29,7 @@ from .._native import (
 from ..errors import SpecializationMiss
 from ._callable import CompiledCallable, compile
 from ._capture import capture
+from ._check import PrecisionReport, PrecisionRow
 from ._inputs import InputSpec, encrypted, message, plaintext, static
 from ._requirements import requirements
 
@@ -49,6 +50,8 @@ __all__ = [
     "Pass",
     "PassReport",
     "Pipeline",
+    "PrecisionReport",
+    "PrecisionRow",
     "Program",
     "ProgramBuilder",
     "PythonPass",

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from .. import _native
+from .._arithmetic import kind_of
 from .._recording import active_recorder, caller_location, describe
 from ..errors import ArgumentError, CaptureError
 from ._capture import (
@@ -17,6 +18,8 @@ from ._capture import (
     check_inputs,
     run_inline,
 )
+from ._check import PrecisionReport, check_program
+from ._guards import Guards
 from ._inputs import InputSpec, check_static
 from ._recorder import check_material_names
 
@@ -50,6 +53,9 @@ class CompiledCallable(Generic[P, R]):
             None keeps all.
         frozen_materials: Whether fixed arrays are read once, at the first call, instead of being
             looked at for changes on each call.
+        guard_constants: Whether each call looks for changes of the globals, closure variables and
+            defaults that were captured, and captures anew after one. By default such a change is
+            not noticed until `clear`.
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class CompiledCallable(Generic[P, R]):
         material_names: Mapping[str, Any] | None = None,
         max_specializations: int | None = None,
         frozen_materials: bool = False,
+        guard_constants: bool = False,
     ) -> None:
         if on_miss not in _POLICIES:
             raise ValueError(f'on_miss must be "compile" or "error", found {on_miss!r}')
@@ -89,7 +96,7 @@ class CompiledCallable(Generic[P, R]):
         self._material_names = dict(material_names or {})
         check_material_names(self._material_names)
         self._max_specializations = max_specializations
-        self._frozen_materials = frozen_materials
+        self._guards = Guards() if guard_constants else None
         parameters = signature.parameters.values()
         self._core = _native.CallableCore(
             self._name,
@@ -189,15 +196,47 @@ class CompiledCallable(Generic[P, R]):
         recorder = active_recorder()
         if recorder is not None:
             return self._inline(recorder, args, kwargs)  # type: ignore[no-any-return]
+        if self._guards is not None:
+            self._drop_stale(self._guards)
         return self._core.call(self, args, kwargs)  # type: ignore[no-any-return]
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> _native.Specialization:
         """Makes the specialization for these arguments, without running it."""
+        if self._guards is not None:
+            self._drop_stale(self._guards)
         return self._core.prepare(self, args, kwargs)
+
+    def _drop_stale(self, guards: Guards) -> None:
+        """Drops the specializations if a captured constant has changed."""
+        if guards.changed() is not None:
+            self.clear()
 
     def explain(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """What a call with these arguments would do, and why."""
         return self._core.explain(self, args, kwargs)
+
+    def check(
+        self, *args: Any, secret: _native.SecretKey, atol: float = 1e-4, **kwargs: Any
+    ) -> PrecisionReport:
+        """Runs operation by operation beside the same computation on clear numbers.
+
+        Args:
+            args: The arguments, as of a call.
+            secret: The secret key of the encrypted arguments.
+            atol: The largest error that is accepted.
+            kwargs: The arguments that are given by name.
+
+        Returns:
+            The error of every encrypted result; `first` is the line where precision is lost.
+        """
+        values = self._bind(args, kwargs)
+        specialization = self._core.prepare(self, args, kwargs)
+        inputs = specialization.program.inputs
+        named = zip(self.__signature__.parameters, values, strict=True)
+        given = [value for name, value in named if name in inputs]
+        if not any(kind_of(value) == "ciphertext" for value in given):
+            raise ArgumentError(f"check: no argument of {self._name} is a ciphertext")
+        return check_program(specialization.source, given, secret, atol)
 
     def with_backend(self, backend: _native.OperationBackend) -> CompiledCallable[P, R]:
         """A callable of the same source on another backend.
@@ -213,6 +252,8 @@ class CompiledCallable(Generic[P, R]):
     def clear(self) -> None:
         """Drops all specializations; the next call captures anew."""
         self._core.clear()
+        if self._guards is not None:
+            self._guards = Guards()
 
     @property
     def specializations(self) -> tuple[_native.Specialization, ...]:
@@ -280,6 +321,7 @@ class CompiledCallable(Generic[P, R]):
             parameters=parameters,
             engines=engines,
             material_names=self._material_names,
+            guards=self._guards,
         )
         compilation.workspace.update(self._workspace)
         return compilation

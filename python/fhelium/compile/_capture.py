@@ -12,6 +12,7 @@ from typing import Any
 from .. import _native
 from .._recording import recording_with
 from ..errors import CaptureError, CompileInputError, FheliumError
+from ._guards import Guards
 from ._inputs import InputSpec
 from ._private import PrivateCopies
 from ._recorder import CaptureRecorder
@@ -75,8 +76,12 @@ def capture_call(
     parameters: _native.Parameters | None,
     engines: Iterable[Any] = (),
     material_names: Mapping[str, Any] | None = None,
+    guards: Guards | None = None,
 ) -> _native.Compilation:
-    """Captures a function whose arguments have these types, or these static values."""
+    """Captures a function whose arguments have these types, or these static values.
+
+    `guards` is given what the function's constants were.
+    """
     recorder = CaptureRecorder(function.__name__, parameters, material_names)
     for engine in engines:
         recorder.meet_engine(engine)
@@ -86,7 +91,10 @@ def capture_call(
     }
     with recording_with(recorder):
         returned = _run(recorder, function, values)
-        return _finish(recorder, function, returned)
+        compilation = _finish(recorder, function, returned)
+    if guards is not None:
+        guards.extend(_copies(recorder).guards)
+    return compilation
 
 
 def run_inline(function: FunctionType, values: Mapping[str, Any], recorder: Any) -> Any:

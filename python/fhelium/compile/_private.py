@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ._guards import Guards
 from ._recorder import CaptureRecorder
 
 __all__ = ["PrivateCopies"]
@@ -28,6 +29,7 @@ class PrivateCopies:
 
     def __init__(self, recorder: CaptureRecorder) -> None:
         self._recorder = recorder
+        self.guards = Guards()
         # By identity; originals are kept, so that no identity is used twice.
         self._known: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -50,12 +52,16 @@ class PrivateCopies:
         copy.__module__ = function.__module__
         copy.__qualname__ = function.__qualname__
         copy.__doc__ = function.__doc__
-        for cell, original in zip(cells or (), closure or (), strict=True):
+        self.guards.defaults(function)
+        free = function.__code__.co_freevars
+        for name, cell, original in zip(free, cells or (), closure or (), strict=True):
             self._fill(cell, original)
+            self.guards.cell(original, name)
         original_names = function.__globals__
         for name in _names(function.__code__):
             if name in original_names:
                 names[name] = self._wrapped(original_names[name])
+                self.guards.global_name(original_names, name)
         return copy
 
     def _module(self, names: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +90,8 @@ class PrivateCopies:
         """What a private copy sees in place of a value: the value itself if nothing is captured."""
         if type(value) in _PLAIN:
             return value
+        if type(value) is FunctionType:
+            return self.function(value) if _is_user_code(value) else value
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
@@ -104,8 +112,6 @@ class PrivateCopies:
         if type(value) is dict:
             entries = {key: self._wrapped(item) for key, item in value.items()}
             return value if all(entries[key] is value[key] for key in value) else entries
-        if type(value) is FunctionType:
-            return self.function(value) if _is_user_code(value) else value
         if type(value) is functools.partial:
             return functools.partial(
                 self._wrapped(value.func),
