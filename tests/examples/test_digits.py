@@ -136,7 +136,7 @@ def test_demo_figures(
     monkeypatch.setattr(sys, "argv", ["digits.py", "--output", str(tmp_path)])
     assert demo.main() == 0
     printed = capsys.readouterr().out
-    for row in ("accuracy, encrypted", "label flips", "hits, misses", "-bit security"):
+    for row in ("accuracy, encrypted", "label flips", "hits, misses", "log QP", "-bit"):
         assert row in printed
     assert (tmp_path / "digits.svg").read_text(encoding="utf-8").lstrip().startswith("<")
     assert "he.rotate" in (tmp_path / "digits.fhelium.txt").read_text(encoding="utf-8")
