@@ -10,6 +10,7 @@
 //! levels and scales explicit, `rns` is limb arithmetic, where fusion happens. `tensor`
 //! operations on clear arrays and `core` serve all three.
 
+mod annotations;
 mod attribute;
 mod body;
 mod builder;

@@ -247,3 +247,37 @@ fn time_is_linear_in_the_number_of_operations() {
     assert!(large < Duration::from_secs(10), "{large:?}");
     assert!(large < small * 28, "{small:?} for 500, {large:?} for 4000");
 }
+
+/// Source lines and notes can be taken away and put back, inside regions too, and nothing else
+/// changes: what a Program means is told from its text without them.
+#[test]
+fn source_lines_and_notes_are_replaced_and_nothing_else() {
+    let text = "program @f {
+  material @w : !tensor<f64, [4]> \"captured at a.py:1 in f\"
+  func (%x: !tensor<f64, [4]>) {
+    %w = core.material {symbol = @w} : !tensor<f64, [4]> loc(\"a.py\":1 in f)
+    %0 = tensor.add %x, %w : !tensor<f64, [4]> loc(\"a.py\":2 in f)
+    %1 = tensor.neg %0 : !tensor<f64, [4]>
+    return %1
+  }
+}";
+    let program = Program::parse(text).unwrap();
+    let bare = program
+        .map_locations(&mut |_| None)
+        .map_descriptions(&mut |_, _| "".into());
+    assert!(!bare.to_text().contains("a.py"));
+    assert_ne!(bare, program);
+    let lines = std::cell::RefCell::new(vec![2, 1]);
+    let marked = program.map_locations(&mut |_| {
+        Some(Location::new(
+            "b.py",
+            lines.borrow_mut().pop().unwrap(),
+            "g",
+        ))
+    });
+    let back = marked
+        .map_locations(&mut |line| Some(Location::new("a.py", line.line, "f")))
+        .map_descriptions(&mut |_, note| note.into());
+    assert_eq!(back, program);
+    back.verify().unwrap();
+}

@@ -64,6 +64,13 @@ impl Compilation {
         &self.reports
     }
 
+    /// Puts back what an earlier run of a pipeline left for the Program as it stands: plans and
+    /// reports.
+    pub fn restore(&mut self, plans: Plans, reports: Vec<PassReport>) {
+        self.plans = plans;
+        self.reports = reports;
+    }
+
     pub(crate) fn push_report(&mut self, report: PassReport) {
         self.reports.push(report);
     }

@@ -27,6 +27,15 @@ pub trait Pass: Send + Sync {
         compilation: &mut Compilation,
         context: &PassContext<'_>,
     ) -> Result<PassResult, PassError>;
+
+    /// A text that stands for what the pass does: two passes with one text leave the same for the
+    /// same Program, in this process and in others. It names the pass and every option.
+    ///
+    /// A pass that gives one promises that it looks at the Program alone, not at bindings or the
+    /// workspace. Without one, nothing that the pass had a part in is kept on disk.
+    fn cache_key(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Where a pass runs.
@@ -72,6 +81,7 @@ impl<'a> PassContext<'a> {
 pub struct FunctionPass<F> {
     name: String,
     function: F,
+    cache_key: Option<String>,
 }
 
 impl<F> FunctionPass<F>
@@ -83,7 +93,15 @@ where
         FunctionPass {
             name: name.into(),
             function,
+            cache_key: None,
         }
+    }
+
+    /// The same pass with a [`cache_key`](Pass::cache_key), to be changed whenever the function is.
+    #[must_use]
+    pub fn with_cache_key(mut self, key: impl Into<String>) -> Self {
+        self.cache_key = Some(key.into());
+        self
     }
 }
 
@@ -101,6 +119,10 @@ where
         context: &PassContext<'_>,
     ) -> Result<PassResult, PassError> {
         (self.function)(compilation, context)
+    }
+
+    fn cache_key(&self) -> Option<String> {
+        self.cache_key.clone()
     }
 }
 

@@ -108,6 +108,17 @@ impl Pipeline {
         self.passes.iter().map(|pass| pass.name()).collect()
     }
 
+    /// A text that stands for what the whole pipeline does, made of the passes'
+    /// [cache keys](Pass::cache_key); `None` where a pass has none.
+    pub fn cache_key(&self) -> Option<String> {
+        let keys = self.passes.iter().map(|pass| {
+            let key = pass.cache_key()?;
+            // Quoted, so that no key can pretend to be several.
+            Some(format!("{:?} {key:?}", pass.name()))
+        });
+        Some(keys.collect::<Option<Vec<_>>>()?.join("\n"))
+    }
+
     /// The number of passes.
     pub fn len(&self) -> usize {
         self.passes.len()
@@ -331,5 +342,9 @@ impl<P: Pass> Pass for Named<P> {
         context: &PassContext<'_>,
     ) -> Result<PassResult, PassError> {
         self.pass.run(compilation, context)
+    }
+
+    fn cache_key(&self) -> Option<String> {
+        self.pass.cache_key()
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use fhelium_ir::state::ErrorKind;
 use fhelium_ir::{Location, Program};
-use fhelium_passes::passes::{DeadValues, LowerToCkks, Reuse};
+use fhelium_passes::passes::{DeadValues, LowerToCkks, Reuse, RotationHoisting};
+use fhelium_passes::plan::{Route, RoutePlan};
 use fhelium_passes::{
     Compilation, Dump, FunctionPass, Named, Pass, PassResult, PassStats, Pipeline, PipelineError,
     default_pipeline,
@@ -242,4 +243,44 @@ fn the_environment_names_the_directory_for_dumps() {
         .unwrap();
     assert!(run.status.success());
     assert!(directory.path().join("f-0/01-reuse.fhe").exists());
+}
+
+/// Passes that do different things must not share what is kept on disk, and a pass that cannot say
+/// what it does must not be kept at all.
+#[test]
+fn a_pipeline_has_a_cache_key_where_every_pass_has_one() {
+    let key = |pipeline: &Pipeline| pipeline.cache_key();
+    let default = default_pipeline();
+    assert_eq!(key(&default), key(&default_pipeline()));
+    assert!(key(&default).is_some());
+    let smaller = default
+        .clone()
+        .replace("rotation-hoisting", RotationHoisting { max_group_size: 2 })
+        .unwrap();
+    assert_ne!(key(&smaller), key(&default));
+    assert_ne!(
+        key(&default.clone().remove("reuse").unwrap()),
+        key(&default)
+    );
+    assert_eq!(key(&default.clone().then(noop("mine")).unwrap()), None);
+    let keyed = |version: &str| {
+        let pass = FunctionPass::new("mine", |_, _| Ok(PassResult::default()));
+        let pass = pass.with_cache_key(version);
+        key(&default.clone().then(pass).unwrap())
+    };
+    assert!(keyed("1").is_some());
+    assert_ne!(keyed("1"), keyed("2"));
+    let renamed = Pipeline::from_passes(Named::new("again", Reuse)).unwrap();
+    assert!(key(&renamed).is_some());
+}
+
+#[test]
+fn a_route_plan_is_its_named_routes() {
+    let program = program();
+    let named = vec![(1, "fast".to_owned()), (99, "nowhere".to_owned())];
+    let plan = RoutePlan::from_named(&program, named);
+    assert_eq!(plan.named().collect::<Vec<_>>(), [(1, "fast")]);
+    assert_eq!(plan.route(0), Some(&Route::Native));
+    assert_eq!(plan.route(1), Some(&Route::Named("fast".to_owned())));
+    assert_eq!(plan.route(99), None);
 }

@@ -18,6 +18,10 @@ impl Pass for BufferPlanning {
         "buffer-planning"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

@@ -29,6 +29,10 @@ impl Pass for ConstantEncodings {
         "constant-encodings"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

@@ -20,6 +20,10 @@ impl Pass for DeadValues {
         "dead-values"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

@@ -31,6 +31,10 @@ impl Pass for LowerToCkks {
         "lower-to-ckks"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

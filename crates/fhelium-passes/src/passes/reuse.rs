@@ -33,6 +33,10 @@ impl Pass for Reuse {
         "reuse"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

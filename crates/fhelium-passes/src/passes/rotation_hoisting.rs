@@ -55,6 +55,10 @@ impl Pass for RotationHoisting {
         "rotation-hoisting"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

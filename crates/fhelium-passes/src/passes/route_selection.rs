@@ -39,6 +39,11 @@ impl Pass for RouteSelection {
         "route-selection"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        let costs = self.costs.cache_key()?;
+        Some(format!("RouteSelection({costs:?})"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,

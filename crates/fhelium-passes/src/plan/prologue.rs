@@ -20,6 +20,8 @@ pub struct Prologue {
     pub resident_bytes: u64,
     /// Places of operations that could be among them but would take more memory than allowed.
     pub over_budget: Vec<usize>,
+    /// The memory that was allowed, from which the rest follows.
+    pub max_resident_bytes: u64,
     is_member: Vec<bool>,
 }
 
@@ -86,6 +88,7 @@ impl Prologue {
             boundary,
             resident_bytes,
             over_budget,
+            max_resident_bytes,
             is_member,
         }
     }

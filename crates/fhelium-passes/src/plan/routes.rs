@@ -40,6 +40,12 @@ pub trait RouteCosts: Send + Sync {
     /// The candidates for an operation of `body`, which is a Program's with this chain; the
     /// cheapest is taken, the first of equals. An empty list leaves the operation native.
     fn candidates(&self, op: &Op, body: &Body, chain: Option<&Chain>) -> Vec<RouteChoice>;
+
+    /// A text that stands for the routes and their costs, for the
+    /// [cache key](crate::Pass::cache_key) of `route-selection`.
+    fn cache_key(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A target that carries every operation out whole.
@@ -60,6 +66,10 @@ impl RouteCosts for WholeOperations {
             cost: transforms as f64 * log_n + products as f64,
         }]
     }
+
+    fn cache_key(&self) -> Option<String> {
+        Some("whole operations".to_owned())
+    }
 }
 
 /// The route of every operation that computes something.
@@ -78,6 +88,31 @@ pub(crate) struct RouteSummary {
 }
 
 impl RoutePlan {
+    /// The plan of a Program in which the operations at some places take named routes and the
+    /// others the native one. Places outside the Program are not heeded.
+    pub fn from_named(program: &Program, named: impl IntoIterator<Item = (usize, String)>) -> Self {
+        let ops = program.body().ops().iter();
+        let computes = |op: &Op| !matches!(op.kind(), OpKind::Core(_));
+        let mut routes: Vec<_> = ops
+            .map(|op| computes(op).then_some(Route::Native))
+            .collect();
+        for (place, name) in named {
+            if let Some(Some(route)) = routes.get_mut(place) {
+                *route = Route::Named(name);
+            }
+        }
+        RoutePlan { routes }
+    }
+
+    /// The operations that do not take the native route, by place, with the names of theirs.
+    pub fn named(&self) -> impl Iterator<Item = (usize, &str)> {
+        let routes = self.routes.iter().enumerate();
+        routes.filter_map(|(place, route)| match route {
+            Some(Route::Named(name)) => Some((place, name.as_str())),
+            Some(Route::Native) | None => None,
+        })
+    }
+
     /// The route of the operation at a place; `None` for references to materials.
     pub fn route(&self, place: usize) -> Option<&Route> {
         self.routes.get(place)?.as_ref()

@@ -35,6 +35,10 @@ impl Pass for LowerToRns {
         "lower-to-rns"
     }
 
+    fn cache_key(&self) -> Option<String> {
+        Some(format!("{self:?}"))
+    }
+
     fn run(
         &self,
         compilation: &mut Compilation,
