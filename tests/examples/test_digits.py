@@ -139,4 +139,4 @@ def test_demo_figures(
     for row in ("accuracy, encrypted", "label flips", "hits, misses", "log QP", "-bit"):
         assert row in printed
     assert (tmp_path / "digits.svg").read_text(encoding="utf-8").lstrip().startswith("<")
-    assert "he.rotate" in (tmp_path / "digits.fhelium.txt").read_text(encoding="utf-8")
+    assert "ckks.rotate_hoisted" in (tmp_path / "digits.fhelium.txt").read_text(encoding="utf-8")
