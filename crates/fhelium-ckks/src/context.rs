@@ -1,10 +1,10 @@
 //! Tables and threads for one parameter set.
 
 use crate::arith::{BaseConverter, Limb, Modulus, Tier};
+use crate::buffers::{Buffer, BufferPool};
 use crate::encoding::Embedding;
 use crate::error::{CkksError, Result};
 use crate::parameters::Parameters;
-use crate::scratch::ScratchPool;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ struct Inner {
     /// -1 / P modulo each modulus.
     minus_special_inverses: Vec<u64>,
     permutations: RwLock<HashMap<usize, Arc<[u32]>>>,
-    scratch: ScratchPool,
+    buffers: BufferPool,
 }
 
 /// What one level needs; the base conversions are made when first used.
@@ -132,7 +132,7 @@ impl Context {
             special_products,
             minus_special_inverses,
             permutations: RwLock::default(),
-            scratch: ScratchPool::default(),
+            buffers: BufferPool::new(kept_words(parameters)),
         })))
     }
 
@@ -215,8 +215,9 @@ impl Context {
         &self.0.embedding
     }
 
-    pub(crate) fn scratch(&self) -> &ScratchPool {
-        &self.0.scratch
+    /// Memory whose contents are left from an earlier use: write before reading.
+    pub(crate) fn buffer(&self, words: usize) -> Buffer {
+        self.0.buffers.take(words)
     }
 
     /// From the primes of a digit at a level to all others of that level and the special primes, in
@@ -281,6 +282,15 @@ impl Context {
             .unwrap_or_else(PoisonError::into_inner);
         known.entry(galois).or_insert(made).clone()
     }
+}
+
+/// Memory that a context keeps between operations: eight fresh ciphertexts and what two key switches
+/// work on.
+fn kept_words(parameters: &Parameters) -> usize {
+    let limbs = parameters.moduli().len();
+    let extended = limbs + parameters.special_moduli().len();
+    let key_switch = (parameters.digits(parameters.depth()) + 2) * extended;
+    (8 * 2 * limbs + 2 * key_switch) * parameters.n()
 }
 
 impl fmt::Debug for Context {

@@ -7,7 +7,7 @@ use crate::keys::{PublicKey, SecretId, SecretKey};
 use crate::parameters::ParametersId;
 use crate::random::{Draw, Randomness};
 use crate::sampler::{Purpose, gaussian, lift, standard_normals, ternary, uniform_from_seed};
-use crate::values::{Ciphertext, Plaintext, batch_size, zeroed};
+use crate::values::{Ciphertext, Plaintext, batch_size};
 use fhelium_state::{CipherState, PlainState};
 use zeroize::Zeroizing;
 
@@ -78,7 +78,7 @@ impl Context {
         parameters.check_id("encrypt", "key", key_parameters)?;
         let (level, batch) = (plaintext.state.level, batch_size(&plaintext.batch_shape));
         let words = (level + 1) * self.n();
-        let mut data = zeroed("encrypt", batch * 2 * words)?;
+        let mut data = self.buffer(batch * 2 * words);
         let draw = randomness.draw()?;
         let items = plaintext
             .data
@@ -149,7 +149,8 @@ impl Context {
             ring.forward(c0);
             ring.add_assign(c0, &message[at.clone()]);
             uniform_from_seed(&seed, Purpose::Ciphertext, 0, index, ring.modulus(), c1);
-            let mut product = vec![0; n];
+            // a s tells s, a being public.
+            let mut product = Zeroizing::new(vec![0; n]);
             ring.mul(&mut product, c1, &key.residues[at]);
             ring.sub_assign(c0, &product);
         });
@@ -176,7 +177,7 @@ impl Context {
         let state = &ciphertext.state;
         let (limbs, parts) = (state.level + 1, state.parts);
         let batch = batch_size(&ciphertext.batch_shape);
-        let mut data = zeroed("decrypt", batch * limbs * n)?;
+        let mut data = self.buffer(batch * limbs * n);
         self.each_limb(&mut data, |index, out| {
             let (item, limb) = (index / limbs, index % limbs);
             let ring = &self.limbs()[limb];

@@ -25,6 +25,7 @@
 //! ```
 
 pub mod arith;
+mod buffers;
 mod context;
 mod encoding;
 mod encrypt;
@@ -35,7 +36,6 @@ mod ops;
 mod parameters;
 mod random;
 mod sampler;
-mod scratch;
 pub mod security;
 mod values;
 

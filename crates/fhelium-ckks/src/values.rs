@@ -1,5 +1,6 @@
 //! Plaintexts and ciphertexts.
 
+use crate::buffers::Buffer;
 use crate::error::{CkksError, Result};
 use crate::keys::SecretId;
 use crate::parameters::{Parameters, ParametersId};
@@ -14,7 +15,7 @@ pub struct Plaintext {
     pub(crate) parameters: ParametersId,
     pub(crate) state: PlainState,
     pub(crate) batch_shape: Vec<usize>,
-    pub(crate) data: Vec<u64>,
+    pub(crate) data: Buffer,
 }
 
 /// Encrypted messages: residues of two or three polynomials in the transform domain.
@@ -27,7 +28,7 @@ pub struct Ciphertext {
     pub(crate) secret: SecretId,
     pub(crate) state: CipherState,
     pub(crate) batch_shape: Vec<usize>,
-    pub(crate) data: Vec<u64>,
+    pub(crate) data: Buffer,
 }
 
 /// The product of a batch shape's axes.
@@ -55,7 +56,7 @@ impl Plaintext {
             parameters: parameters.id(),
             state,
             batch_shape,
-            data,
+            data: data.into(),
         })
     }
 
@@ -121,7 +122,7 @@ impl Ciphertext {
             secret,
             state,
             batch_shape,
-            data,
+            data: data.into(),
         })
     }
 

@@ -3,9 +3,9 @@
 use super::Complex64;
 use super::rounding::ExactScale;
 use crate::arith::primes;
+use crate::buffers::Buffer;
 use crate::context::Context;
 use crate::error::Result;
-use crate::values::zeroed;
 use fhelium_state::Scale;
 
 impl Context {
@@ -19,10 +19,10 @@ impl Context {
         value: Complex64,
         level: usize,
         scale: &Scale,
-    ) -> Result<Vec<u64>> {
+    ) -> Result<Buffer> {
         let n = self.n();
         let scale = ExactScale::new(scale);
-        let mut data = zeroed("encode", (level + 1) * n)?;
+        let mut data = self.buffer((level + 1) * n);
         for (limb, ring) in data.chunks_exact_mut(n).zip(self.limbs()) {
             let modulus = ring.modulus();
             let real = scale.residue(value.re, modulus);

@@ -13,9 +13,10 @@ mod rounding;
 pub(crate) use embedding::Embedding;
 pub use rustfft::num_complex::Complex64;
 
+use crate::buffers::Buffer;
 use crate::context::Context;
 use crate::error::{CkksError, Result};
-use crate::values::{Plaintext, batch_size, zeroed};
+use crate::values::{Plaintext, batch_size};
 use fhelium_state::{PlainState, Scale};
 pub(crate) use rounding::ExactScale;
 use rounding::Rounded;
@@ -54,8 +55,12 @@ impl<'a> Values<'a> {
 
     fn text(self, index: usize) -> String {
         match self {
-            Values::Real(values) => values[index].to_string(),
-            Values::Complex(values) => values[index].to_string(),
+            // Debug: it writes a large number with an exponent instead of hundreds of digits.
+            Values::Real(values) => format!("{:?}", values[index]),
+            Values::Complex(values) => {
+                let value = values[index];
+                format!("{:?}{:+?}i", value.re, value.im)
+            }
         }
     }
 }
@@ -166,7 +171,7 @@ impl Context {
         let data = if message.is_constant() {
             self.constant_residues(message.values.get(0), level, scale)?
         } else {
-            self.message_residues(&message, level, scale)?
+            self.message_residues(&message, level, scale)
         };
         let state = PlainState {
             level,
@@ -180,16 +185,11 @@ impl Context {
         })
     }
 
-    fn message_residues(
-        &self,
-        message: &Message<'_>,
-        level: usize,
-        scale: &Scale,
-    ) -> Result<Vec<u64>> {
+    fn message_residues(&self, message: &Message<'_>, level: usize, scale: &Scale) -> Buffer {
         let (n, limbs) = (self.n(), level + 1);
         let batch = batch_size(message.batch_shape());
         let scale = ExactScale::new(scale);
-        let mut data = zeroed("encode", batch * limbs * n)?;
+        let mut data = self.buffer(batch * limbs * n);
         let mut coefficients = vec![0.0; batch * n];
         let count = message.shape.last().copied().unwrap_or(1);
         let items = coefficients.chunks_exact_mut(n).enumerate().collect();
@@ -207,7 +207,7 @@ impl Context {
             items[index / limbs].residues(limb.modulus(), out);
             limb.forward(out);
         });
-        Ok(data)
+        data
     }
 
     /// The message of a plaintext: (batch..., slots) complex values.

@@ -94,7 +94,8 @@ impl<'a> KeyGenerator<'a> {
             let ring = &context.limbs()[index];
             lift(&error, ring.modulus(), b);
             ring.forward(b);
-            let mut a = context.scratch().take(context.n());
+            // a t tells t, a being public.
+            let mut a = Zeroizing::new(vec![0; context.n()]);
             uniform_from_seed(&seed, Purpose::PublicKey, 0, index, ring.modulus(), &mut a);
             ring.mul_assign(&mut a, limb_of(&secret.residues, index, context.n()));
             ring.sub_assign(b, &a);
@@ -159,7 +160,8 @@ impl<'a> KeyGenerator<'a> {
             let ring = &context.limbs()[limb];
             lift(&errors[digit], ring.modulus(), b);
             ring.forward(b);
-            let mut a = context.scratch().take(n);
+            // a t tells t, a being public.
+            let mut a = Zeroizing::new(vec![0; n]);
             uniform_limb(context, &seed, digit, limb, &mut a);
             ring.mul_assign(&mut a, limb_of(&target, limb, n));
             ring.sub_assign(b, &a);

@@ -312,12 +312,12 @@ fn tiers_and_threads_agree_on_every_residue() {
                     secret.residues.to_vec(),
                     public.b.clone(),
                     rotation.b.clone(),
-                    x.data,
-                    y.data,
-                    product.data,
-                    rescaled.data,
-                    rotated.data,
-                    clear.data,
+                    x.data.to_vec(),
+                    y.data.to_vec(),
+                    product.data.to_vec(),
+                    rescaled.data.to_vec(),
+                    rotated.data.to_vec(),
+                    clear.data.to_vec(),
                 ];
                 match &first {
                     None => first = Some(results),

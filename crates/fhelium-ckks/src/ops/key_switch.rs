@@ -6,9 +6,9 @@
 //! The sum of digits times key halves over the extended modulus stands for P d s', and is divided by
 //! P, rounded (mod-down).
 
+use crate::buffers::Buffer;
 use crate::context::Context;
 use crate::keys::KeySwitchKey;
-use crate::scratch::Scratch;
 use std::ops::Range;
 
 /// Coefficients of one base conversion task: few digits still fill the threads.
@@ -16,10 +16,10 @@ const CONVERSION_BLOCK: usize = 4096;
 
 /// The digits of a polynomial, in the transform domain, without the limbs that are the
 /// polynomial's own.
-pub(super) struct Digits<'a> {
+pub(super) struct Digits {
     level: usize,
     digits: Vec<Digit>,
-    data: Scratch<'a>,
+    data: Buffer,
 }
 
 /// One digit.
@@ -32,10 +32,10 @@ struct Digit {
 
 impl Context {
     /// Cuts a polynomial in the transform domain, (limb, N), into digits.
-    pub(super) fn decompose(&self, level: usize, polynomial: &[u64]) -> Digits<'_> {
+    pub(super) fn decompose(&self, level: usize, polynomial: &[u64]) -> Digits {
         let n = self.n();
         let extended = level + 1 + self.special_count();
-        let mut coefficients = self.scratch().take(polynomial.len());
+        let mut coefficients = self.buffer(polynomial.len());
         self.each_limb(&mut coefficients, |index, limb| {
             limb.copy_from_slice(&polynomial[index * n..][..n]);
             self.limbs()[index].inverse(limb);
@@ -49,7 +49,7 @@ impl Context {
             words += (extended - own.len()) * n;
             digits.push(Digit { own, start });
         }
-        let mut data = self.scratch().take(words);
+        let mut data = self.buffer(words);
         let block = n.min(CONVERSION_BLOCK);
         let mut tasks = Vec::with_capacity(digits.len() * n / block);
         let mut rows = data.chunks_exact_mut(n);
@@ -88,7 +88,7 @@ impl Context {
     /// b + a t = polynomial * s'.
     pub(super) fn switch(
         &self,
-        digits: &Digits<'_>,
+        digits: &Digits,
         polynomial: &[u64],
         key: &KeySwitchKey,
         out: &mut [u64],
@@ -96,7 +96,7 @@ impl Context {
         let n = self.n();
         let limbs = digits.level + 1;
         let half = (limbs + self.special_count()) * n;
-        let mut sums = self.scratch().take(2 * half);
+        let mut sums = self.buffer(2 * half);
         self.inner_product(digits, polynomial, key, &mut sums);
         let parts = out.chunks_exact_mut(limbs * n);
         let targets = parts
@@ -107,10 +107,9 @@ impl Context {
         self.each_limb(out, |index, out| {
             let (part, limb) = (index / limbs, index % limbs);
             let ring = &self.limbs()[limb];
-            ring.forward(out);
-            // (sum - remainder) / P, the sign turned twice so that the result is in place.
             let sum = &sums[part * half + limb * n..][..n];
-            ring.sub_mul_scalar_assign(out, sum, self.minus_special_inverse(limb));
+            // (sum - remainder) / P as (remainder - sum) (-1/P).
+            ring.forward_sub_mul_scalar_assign(out, sum, self.minus_special_inverse(limb));
         });
     }
 
@@ -121,7 +120,7 @@ impl Context {
     /// y and divides by q: (x - (r + P t)) / (P q). So r and P t go through one transform.
     pub(super) fn switch_rescale(
         &self,
-        digits: &Digits<'_>,
+        digits: &Digits,
         polynomial: &[u64],
         key: &KeySwitchKey,
         pair: &[u64],
@@ -130,7 +129,7 @@ impl Context {
         let n = self.n();
         let level = digits.level;
         let half = (level + 1 + self.special_count()) * n;
-        let mut sums = self.scratch().take(2 * half);
+        let mut sums = self.buffer(2 * half);
         self.inner_product(digits, polynomial, key, &mut sums);
         let terms = pair.chunks_exact(n);
         let rows = sums.chunks_exact_mut(half).flat_map(|part| {
@@ -149,7 +148,7 @@ impl Context {
             }
         });
         // The remainders modulo the top prime get a buffer, the others the result's place.
-        let mut top = self.scratch().take(2 * n);
+        let mut top = self.buffer(2 * n);
         let parts = out.chunks_exact_mut(level * n).zip(top.chunks_exact_mut(n));
         let targets = parts.map(|(part, top)| part.chunks_exact_mut(n).chain([top]).collect());
         self.remainders(level, &mut sums, targets.collect());
@@ -165,7 +164,7 @@ impl Context {
             let (part, limb) = (index / level, index % level);
             let ring = &self.limbs()[limb];
             let modulus = ring.modulus();
-            let mut t = self.scratch().take(n);
+            let mut t = self.buffer(n);
             ring.reduce_into(&mut t, &top[part * n..][..n], prime);
             ring.mul_scalar_add_assign(out, &t, self.special_product(limb));
             ring.forward(out);
@@ -178,7 +177,7 @@ impl Context {
     /// The sums of digits times key halves over the extended modulus: two parts of (limb, N).
     fn inner_product(
         &self,
-        digits: &Digits<'_>,
+        digits: &Digits,
         polynomial: &[u64],
         key: &KeySwitchKey,
         sums: &mut [u64],
@@ -248,7 +247,7 @@ fn blocks(limbs: Vec<&mut [u64]>, block: usize) -> impl Iterator<Item = Vec<&mut
     (0..count).map(move |_| limbs.iter_mut().filter_map(Iterator::next).collect())
 }
 
-impl Digits<'_> {
+impl Digits {
     /// The row of each digit for one limb of the extended modulus.
     fn rows<'b>(&'b self, polynomial: &'b [u64], index: usize, n: usize) -> Vec<&'b [u64]> {
         let row = |digit: &Digit| {

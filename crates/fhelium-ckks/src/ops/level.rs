@@ -17,21 +17,23 @@ impl Context {
         let level = ciphertext.state.level;
         let top = &self.limbs()[level];
         let parts = ciphertext.data.len() / (level + 1) / n;
-        let mut last = self.scratch().take(parts * n);
+        let mut last = self.buffer(parts * n);
         self.each_limb(&mut last, |part, limb| {
             limb.copy_from_slice(&ciphertext.data[(part * (level + 1) + level) * n..][..n]);
             top.inverse(limb);
         });
         let last = &*last;
-        let mut data = vec![0; parts * level * n];
+        let mut data = self.buffer(parts * level * n);
         self.each_limb(&mut data, |index, out| {
             let (part, limb) = (index / level, index % level);
             let ring = &self.limbs()[limb];
-            ring.reduce_into(out, &last[part * n..][..n], top.modulus());
-            ring.forward(out);
-            // (c - remainder) / q, the sign turned twice so that the result is in place.
-            let part = &ciphertext.data[(part * (level + 1) + limb) * n..][..n];
-            ring.sub_mul_scalar_assign(out, part, self.minus_prime_inverse(level, limb));
+            let (last, part) = (
+                &last[part * n..][..n],
+                &ciphertext.data[(part * (level + 1) + limb) * n..][..n],
+            );
+            // (c - remainder) / q as (remainder - c) (-1/q).
+            let factor = self.minus_prime_inverse(level, limb);
+            ring.rescale_into(out, last, top.modulus(), part, factor);
         });
         Ok(Ciphertext {
             state,
@@ -54,9 +56,12 @@ impl Context {
             (state.level + 1) * self.n(),
             (ciphertext.state.level + 1) * self.n(),
         );
-        let mut data = Vec::with_capacity(ciphertext.data.len() / all * kept);
-        for part in ciphertext.data.chunks_exact(all) {
-            data.extend_from_slice(&part[..kept]);
+        let mut data = self.buffer(ciphertext.data.len() / all * kept);
+        for (out, part) in data
+            .chunks_exact_mut(kept)
+            .zip(ciphertext.data.chunks_exact(all))
+        {
+            out.copy_from_slice(&part[..kept]);
         }
         Ok(Ciphertext {
             state,

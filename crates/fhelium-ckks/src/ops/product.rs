@@ -1,6 +1,7 @@
 //! Products of ciphertexts and with plaintexts.
 
 use super::broadcast::Broadcast;
+use crate::buffers::Buffer;
 use crate::context::Context;
 use crate::error::Result;
 use crate::keys::{KeyKind, KeySwitchKey};
@@ -44,7 +45,7 @@ impl Context {
         let n = self.n();
         let (limbs, plain_limbs) = (state.level + 1, plaintext.state.level + 1);
         let words = state.parts * limbs * n;
-        let mut data = vec![0; batch.size() * words];
+        let mut data = self.buffer(batch.size() * words);
         self.each_limb(&mut data, |index, out| {
             let (item, row) = (index / limbs / state.parts, index % (limbs * state.parts));
             let (c, p) = batch.items(item);
@@ -76,7 +77,7 @@ impl Context {
             KeyKind::Relinearization,
         )?;
         let words = (state.level + 1) * self.n();
-        let mut data = vec![0; ciphertext.data.len() / 3 * 2];
+        let mut data = self.buffer(ciphertext.data.len() / 3 * 2);
         let items = ciphertext
             .data
             .chunks_exact(3 * words)
@@ -115,7 +116,7 @@ impl Context {
         let level = ciphertext.state.level;
         let words = level * self.n();
         let items = ciphertext.data.chunks_exact(3 * (words + self.n()));
-        let mut data = vec![0; items.len() * 2 * words];
+        let mut data = self.buffer(items.len() * 2 * words);
         for (parts, out) in items.zip(data.chunks_exact_mut(2 * words)) {
             self.relinearize_rescale_item(level, parts, key, out);
         }
@@ -227,7 +228,7 @@ impl<'a> Product<'a> {
     /// The product as it is.
     fn three_parts(&self) -> Ciphertext {
         let words = 3 * (self.state.level + 1) * self.context.n();
-        let mut data = vec![0; self.batch.size() * words];
+        let mut data = self.context.buffer(self.batch.size() * words);
         for (item, out) in data.chunks_exact_mut(words).enumerate() {
             self.tensor(item, out);
         }
@@ -239,8 +240,8 @@ impl<'a> Product<'a> {
     fn run(&self, state: CipherState, finish: impl Fn(usize, &[u64], &mut [u64])) -> Ciphertext {
         let n = self.context.n();
         let words = 2 * (state.level + 1) * n;
-        let mut data = vec![0; self.batch.size() * words];
-        let mut parts = self.context.scratch().take(3 * (self.state.level + 1) * n);
+        let mut data = self.context.buffer(self.batch.size() * words);
+        let mut parts = self.context.buffer(3 * (self.state.level + 1) * n);
         for (item, out) in data.chunks_exact_mut(words).enumerate() {
             self.tensor(item, &mut parts);
             finish(self.state.level, &parts, out);
@@ -248,7 +249,7 @@ impl<'a> Product<'a> {
         self.with(state, data)
     }
 
-    fn with(&self, state: CipherState, data: Vec<u64>) -> Ciphertext {
+    fn with(&self, state: CipherState, data: Buffer) -> Ciphertext {
         let batch_shape = self.batch.shape.clone();
         Ciphertext {
             state,
@@ -297,7 +298,7 @@ impl Ciphertext {
             secret: self.secret,
             state: self.state.clone(),
             batch_shape: self.batch_shape.clone(),
-            data: Vec::new(),
+            data: Buffer::default(),
         }
     }
 }

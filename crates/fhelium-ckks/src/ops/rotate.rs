@@ -64,7 +64,7 @@ impl Context {
         }
         let words = (state.level + 1) * self.n();
         let result = |_| Ciphertext {
-            data: vec![0; ciphertext.data.len()],
+            data: self.buffer(ciphertext.data.len()),
             ..ciphertext.without_data()
         };
         let mut results: Vec<_> = kinds.iter().map(result).collect();
@@ -83,13 +83,13 @@ impl Context {
         &self,
         kind: KeyKind,
         key: &KeySwitchKey,
-        digits: &Digits<'_>,
+        digits: &Digits,
         parts: &[u64],
         out: &mut [u64],
     ) {
         let n = self.n();
         let words = parts.len() / 2;
-        let mut switched = self.scratch().take(parts.len());
+        let mut switched = self.buffer(parts.len());
         self.switch(digits, &parts[words..], key, &mut switched);
         let (b, _) = switched.split_at_mut(words);
         self.each_limb(b, |index, limb| {
