@@ -144,6 +144,10 @@ def _binary(operation: str, name: str, left: Any, right: Any, *, product: bool, 
 
 def add(left: Any, right: Any, *, engine: Any = None) -> Any:
     """The sum; an array or scalar is encoded at the ciphertext's level and scale."""
+    # The builtin sum() begins with 0.
+    for value, zero in ((left, right), (right, left)):
+        if type(zero) is int and zero == 0 and kind_of(value) == "ciphertext":
+            return value
     return _binary("he.add", "add", left, right, product=False, engine=engine)
 
 
@@ -213,7 +217,8 @@ def rotate_many(ciphertext: Any, steps: Any, *, engine: Any = None, key: Any = N
     """One rotation for each step, sharing what they have in common."""
     _encrypted("rotate_many", ciphertext)
     integers = [_integer("rotate_many", "step", step) for step in steps]
-    keys = [None] * len(integers) if key is None else [_key_of(key, step) for step in integers]
+    slots = (engine or ciphertext).parameters.slots
+    keys = [None if key is None or step % slots == 0 else _key_of(key, step) for step in integers]
     if active_recorder() is None and key is None:
         engine = engine if engine is not None else ciphertext._engine
         return list(engine._rotate_many(ciphertext, integers))
@@ -362,6 +367,11 @@ class CipherOperators:
 
     def __pos__(self) -> Self:
         return self
+
+    def __array__(self, *_arguments: Any, **_options: Any) -> Any:
+        raise self._refusal(
+            "an encrypted value cannot become an array: decrypt it, or use the operators on it"
+        )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         function = _UFUNCS.get(ufunc)

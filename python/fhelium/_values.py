@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from . import _arithmetic, _native
 
@@ -34,6 +34,13 @@ class Ciphertext(_arithmetic.CipherOperators, _native.Ciphertext):
     def __bool__(self) -> NoReturn:
         raise self._comparison("bool()")
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        # A value never changes, so it serves as its own copy.
+        return self
+
     def _compare(self, other: object) -> NoReturn:
         raise self._comparison("an order")
 
@@ -49,6 +56,12 @@ class Plaintext(_native.Plaintext):
     __slots__ = ()
     __array_ufunc__ = None
     _fhelium_kind = "plaintext"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     def __add__(self, other: Any) -> Any:
         return _arithmetic.add(self, other) if _is_ciphertext(other) else NotImplemented

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fhelium as fh
 from fhelium.compile import PrecisionReport, compile
 from fhelium.errors import ArgumentError, SpecializationMiss
 
@@ -118,3 +122,80 @@ def test_sums_over_slots(make_bench: Any) -> None:
     for refused in (0, 3, 1024, -2):
         with pytest.raises(ArgumentError, match=f"power of two from 1 to the 512 slots.*{refused}"):
             cx.sum_slots(refused)
+
+
+def test_a_sum_of_a_list_begins_with_nothing(bench: Any) -> None:
+    x, cx = bench.fresh()
+    f = compile(lambda c: sum([c, c, c]))
+    assert [operation.name for operation in f.prepare(cx).source.program.walk()] == ["he.add"] * 2
+    assert np.abs(bench.decrypt(f(cx)) - 3 * x).max() < 1e-6
+
+
+def test_methods_are_refused_where_they_are_written() -> None:
+    with pytest.raises((TypeError, RuntimeError)) as caught:
+
+        class Model:
+            @compile
+            def score(self, x: Any) -> Any:
+                return x
+
+    error = caught.value if isinstance(caught.value, TypeError) else caught.value.__cause__
+    assert "is a method, which cannot be compiled" in str(error)
+
+    class Namespace:
+        score = compile(lambda x: x + 1)
+
+    assert Namespace.score(np.ones(1)) == 2
+
+
+def test_a_specialization_shows_itself(bench: Any, tmp_path: Path) -> None:
+    weights = bench.message(1)
+    f = compile(lambda x, k: (x * weights).rescale().rotate(k))
+    _, cx = bench.fresh()
+    specialization = f.prepare(cx, 1)
+    specialization.to_svg(tmp_path / "program.svg")
+    picture = (tmp_path / "program.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "rotate" in picture
+    assert "<svg" in specialization.source.program.to_svg()
+    html = specialization._repr_html_()
+    assert html.startswith("<table>")
+    assert "ciphertext(level=4" in html
+    assert "rotation 1" in html
+    text = specialization.explain()
+    for part in ("dead-values", "ckks.rotate", "rotation 1", "bytes", "prepared in"):
+        assert part in text
+    cost = specialization.cost
+    assert cost["operations"]["ckks.rotate"] == 1
+    assert cost["key_switches"] == 1
+    assert set(cost["preparation_seconds"]) == {"capture", "passes", "link"}
+    assert f.preparation_seconds > 0
+    manifest = specialization.manifest
+    assert manifest["materials"] == {"tensor0": "live"}
+    assert manifest["bytes"]["peak"] > 0
+    with pytest.raises(TypeError):
+        manifest["bytes"] = None
+    with pytest.raises(OSError, match="no-such-directory"):
+        specialization.to_svg(tmp_path / "no-such-directory" / "program.svg")
+
+
+def test_values_are_their_own_copies(bench: Any) -> None:
+    _, cx = bench.fresh()
+    assert copy.copy(cx) is cx
+    assert copy.deepcopy([cx])[0] is cx
+    for function in (np.asarray, np.array, lambda c: np.stack([c, c])):
+        with pytest.raises(TypeError, match=r"cannot become an array|has no meaning"):
+            function(cx)
+
+
+def test_compiled_functions_say_how_to_pickle() -> None:
+    f = compile(lambda x: x + 1)
+    with pytest.raises(TypeError, match="pickle the Program"):
+        pickle.dumps(f)
+    program = f.prepare(np.ones(2)).source.program
+    again = pickle.loads(pickle.dumps(program))
+    assert again == program
+    np.testing.assert_array_equal(compile(again)(np.ones(2)), [2.0, 2.0])
+    parameters = fh.Parameters(depth=1, scale_bits=30)
+    assert pickle.loads(pickle.dumps(parameters)) == parameters
+    assert pickle.loads(pickle.dumps(parameters.scale)) == 2**30

@@ -1,5 +1,7 @@
 """The compiler: capture, passes, and functions compiled for the arguments they meet."""
 
+from typing import Any
+
 from .._native import (
     ArgumentSignature,
     BufferPlanning,
@@ -33,11 +35,15 @@ from ._check import PrecisionReport, PrecisionRow
 from ._inputs import InputSpec, encrypted, message, plaintext, static
 from ._requirements import requirements
 
+CompileWorkspace = dict[str, Any]
+"""Entries that passes and callers hand to each other."""
+
 __all__ = [
     "ArgumentSignature",
     "BufferPlanning",
     "CallSignature",
     "Compilation",
+    "CompileWorkspace",
     "CompiledCallable",
     "ConstantEncodings",
     "DeadValues",

@@ -270,6 +270,24 @@ class CompiledCallable(Generic[P, R]):
         """Calls and preparations that found none."""
         return self._core.misses
 
+    @property
+    def evictions(self) -> int:
+        """Specializations dropped because of `max_specializations`."""
+        return self._core.evictions
+
+    @property
+    def preparation_seconds(self) -> float:
+        """Seconds spent in capture, passes and linking, failed preparations included."""
+        return self._core.preparation_seconds
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        first = next(iter(self.__signature__.parameters), None)
+        if first in ("self", "cls"):
+            raise TypeError(
+                f"{owner.__qualname__}.{name} is a method, which cannot be compiled: compile a "
+                "function, and pass it what the method takes from the object"
+            )
+
     def __repr__(self) -> str:
         count = len(self.specializations)
         plural = "" if count == 1 else "s"
