@@ -248,8 +248,12 @@ impl Specialization {
         )?;
         writeln!(text, "\nkeys")?;
         for key in self.keys() {
-            let lines: Vec<String> = key.locations.iter().map(ToString::to_string).collect();
-            writeln!(text, "  {} ({})", key.kind, lines.join(", "))?;
+            write!(text, "  {}", key.kind)?;
+            for (position, location) in key.locations.iter().enumerate() {
+                let before = if position == 0 { " for " } else { ", " };
+                write!(text, "{before}{location}")?;
+            }
+            writeln!(text)?;
         }
         let memory = self.manifest().memory;
         writeln!(

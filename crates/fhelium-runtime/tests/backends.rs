@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 const NEGATED: &str = "func (%x: !fresh) {\n %y = he.neg %x\n return %y\n }";
 
-fn with(implementations: &[Arc<dyn Implementation>]) -> OperationBackend {
+fn with(implementations: Vec<Arc<dyn Implementation>>) -> OperationBackend {
     OperationBackend::standard()
-        .with_implementations(implementations.iter().cloned())
+        .with_implementations(implementations)
         .unwrap()
 }
 
@@ -51,15 +51,15 @@ fn selection_rules() {
     let slow = Counting::new(Ckks::Neg, "slow", 2.0);
     let equal = Counting::new(Ckks::Neg, "equal", 1.0);
     assert_eq!(chosen(&OperationBackend::standard()).unwrap(), "host");
-    assert_eq!(chosen(&with(&[fast.clone()])).unwrap(), "fast");
+    assert_eq!(chosen(&with(vec![fast.clone()])).unwrap(), "fast");
     assert_eq!(fast.runs(), 1);
-    assert_eq!(chosen(&with(&[slow.clone()])).unwrap(), "host");
+    assert_eq!(chosen(&with(vec![slow.clone()])).unwrap(), "host");
 
-    let error = chosen(&with(&[equal.clone()])).unwrap_err();
+    let error = chosen(&with(vec![equal.clone()])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Link);
     assert!(error.to_string().contains("host, equal"), "{error}");
 
-    let backend = with(&[fast, slow, equal]);
+    let backend = with(vec![fast, slow, equal]);
     let selected = backend.with_selection(Ckks::Neg.into(), "slow").unwrap();
     assert_eq!(chosen(&selected).unwrap(), "slow");
     let error = backend
@@ -84,7 +84,7 @@ fn selection_rules() {
 fn relinking_keeps_the_choices() {
     let (engine, _) = engine();
     let slow = Counting::new(Ckks::Neg, "slow", 2.0);
-    let both = with(&[slow.clone()]);
+    let both = with(vec![slow.clone()]);
     let selected = both.with_selection(Ckks::Neg.into(), "slow").unwrap();
     let prepared = prepared_on(
         engine,
@@ -143,7 +143,7 @@ impl Implementation for Identity {
 #[test]
 fn implementations_are_held_to_their_promise() {
     let (engine, keys) = engine();
-    let backend = with(&[Arc::new(Identity)]);
+    let backend = with(vec![Arc::new(Identity)]);
     let func = "func (%x: !fresh) {\n %y = he.square %x\n %z = he.rescale %y\n return %z\n }";
     let prepared = prepared_on(
         engine,

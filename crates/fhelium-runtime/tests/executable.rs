@@ -322,7 +322,10 @@ fn threads_share_an_executable() {
                 let relinearized = engine.relinearize(&product, None).unwrap();
                 let expected = engine.rescale(&relinearized).unwrap();
                 for _ in 0..25 {
-                    let outputs = specialization.executable().run(&[x.clone()]).unwrap();
+                    let outputs = specialization
+                        .executable()
+                        .run(std::slice::from_ref(&x))
+                        .unwrap();
                     assert!(same_bits(&leaves(&outputs)[0], &expected));
                 }
             });

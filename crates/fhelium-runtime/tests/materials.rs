@@ -135,7 +135,7 @@ fn unfit_materials_are_named() {
         )
     };
     let v = ("v", MaterialBinding::from(Value::from(message(2, &[4]))));
-    let text = prepare(&[v.clone()]).unwrap_err().to_string();
+    let text = prepare(std::slice::from_ref(&v)).unwrap_err().to_string();
     assert!(
         text.contains("@w (!tensor<f64, [4]>) is not bound; bound are: @v"),
         "{text}"
@@ -152,7 +152,10 @@ fn unfit_materials_are_named() {
     let specialization = prepare(&[v, ("w", MaterialBinding::Live(live.clone()))]).unwrap();
     let x = encrypt(engine, keys, &message(1, &[4]));
     live.set(message(3, &[7]));
-    let error = specialization.executable().run(&[x.clone()]).unwrap_err();
+    let error = specialization
+        .executable()
+        .run(std::slice::from_ref(&x))
+        .unwrap_err();
     assert!(matches!(error, RuntimeError::Value(_)));
     assert!(
         error.to_string().contains("@w is !tensor<f64, [7]> now"),
@@ -187,7 +190,10 @@ fn changes_during_calls_do_not_mix() {
         for _ in 0..2 {
             scope.spawn(|| {
                 for _ in 0..50 {
-                    let outputs = specialization.executable().run(&[x.clone()]).unwrap();
+                    let outputs = specialization
+                        .executable()
+                        .run(std::slice::from_ref(&x))
+                        .unwrap();
                     let found = &leaves(&outputs)[0];
                     assert!(results.iter().any(|result| same_bits(result, found)));
                 }

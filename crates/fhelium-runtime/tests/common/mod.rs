@@ -57,7 +57,9 @@ pub fn encrypt(engine: &Engine, keys: &KeySet, message: &Tensor) -> Value {
 }
 
 pub fn decrypt(engine: &Engine, keys: &KeySet, value: &Value) -> Vec<f64> {
-    let plaintext = engine.decrypt(value.ciphertext().unwrap(), &keys.secret, None).unwrap();
+    let plaintext = engine
+        .decrypt(value.ciphertext().unwrap(), &keys.secret, None)
+        .unwrap();
     engine.decode(&plaintext, true).unwrap().to_vec()
 }
 
