@@ -178,35 +178,55 @@ fn products_of_values_are_negacyclic_convolutions() {
 
 #[test]
 fn automorphisms_permute_values() {
-    let n = 64;
-    let limb = Limb::new(n, edge_primes(n)[0], Tier::detect().unwrap()).unwrap();
-    let p = limb.modulus().value();
-    let a = edge_inputs(n, p).pop().unwrap();
-    for g in [1, 3, 5, 25, 127, 128 + 5] {
-        // X^i goes to X^(g i), and X^N is -1.
-        let mut expected = vec![0; n];
-        for (i, &c) in a.iter().enumerate() {
-            let exponent = g as usize * i % (2 * n);
-            expected[exponent % n] = if exponent < n {
-                c
-            } else {
-                limb.modulus().neg(c)
-            };
+    for (n, tier) in [16, 256]
+        .into_iter()
+        .flat_map(|n| Tier::available().into_iter().map(move |t| (n, t)))
+    {
+        let limb = Limb::new(n, edge_primes(n)[0], tier).unwrap();
+        let a = edge_inputs(n, limb.modulus().value()).pop().unwrap();
+        for g in [1, 3, 5, 25, 2 * n as u64 - 1, 2 * n as u64 + 5] {
+            // X^i goes to X^(g i), and X^N is -1.
+            let mut expected = vec![0; n];
+            for (i, &c) in a.iter().enumerate() {
+                let exponent = g as usize * i % (2 * n);
+                expected[exponent % n] = if exponent < n {
+                    c
+                } else {
+                    limb.modulus().neg(c)
+                };
+            }
+            let permutation = limb.automorphism_permutation(g).unwrap();
+            let (mut values, mut image, mut other) = (a.clone(), vec![0; n], vec![0; n]);
+            limb.forward(&mut values);
+            limb.permute(&mut image, &values, &permutation);
+            permute(&mut other, &values, &permutation);
+            assert_eq!(image, other, "g = {g}, {tier}");
+            limb.inverse(&mut image);
+            assert_eq!(image, expected, "g = {g}, {tier}");
         }
-        let (mut values, mut image) = (a.clone(), vec![0; n]);
-        limb.forward(&mut values);
-        permute(
-            &mut image,
-            &values,
-            &limb.automorphism_permutation(g).unwrap(),
+        assert_eq!(
+            limb.automorphism_permutation(4),
+            Err(ArithError::EvenExponent { exponent: 4 })
         );
-        limb.inverse(&mut image);
-        assert_eq!(image, expected, "g = {g}");
     }
-    assert_eq!(
-        limb.automorphism_permutation(4),
-        Err(ArithError::EvenExponent { exponent: 4 })
-    );
+}
+
+#[test]
+fn any_permutation_and_length_is_permuted() {
+    for tier in Tier::available() {
+        let limb = Limb::new(256, edge_primes(256)[0], tier).unwrap();
+        for len in [1, 5, 16, 61] {
+            let src: Vec<u64> = (0..len as u64).map(|i| 1000 + i).collect();
+            let reversed = (0..len as u32).rev().collect::<Vec<_>>();
+            let scattered = (0..len as u32).map(|i| i * 7 % len as u32).collect();
+            for permutation in [reversed, scattered, vec![len as u32 - 1; len]] {
+                let mut out = vec![0; len];
+                limb.permute(&mut out, &src, &permutation);
+                let expected: Vec<_> = permutation.iter().map(|&i| src[i as usize]).collect();
+                assert_eq!(out, expected, "{tier}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Avx2 {
 macro_rules! simd {
     ($($body:tt)*) => {
         // SAFETY: `self` exists only on a CPU that has AVX2 and FMA, and every pointer comes from a
-        // reference to four 64-bit values.
+        // reference to four values.
         unsafe { $($body)* }
     };
 }
@@ -128,6 +128,22 @@ impl Lanes<4> for Avx2 {
             let base = _mm256_set1_pd(INTEGER_BASE);
             let base_or_more = _mm256_blendv_pd(base, _mm256_set1_pd(INTEGER_BASE + p), a);
             _mm256_castpd_si256(_mm256_xor_pd(_mm256_add_pd(a, base_or_more), base))
+        }
+    }
+
+    #[inline(always)]
+    fn permute(self, a: __m256i, indices: &[u32; 4]) -> Option<__m256i> {
+        simd! {
+            let indices = _mm256_cvtepu32_epi64(_mm_loadu_si128(indices.as_ptr().cast()));
+            let first = _mm256_broadcastq_epi64(_mm256_castsi256_si128(indices));
+            let differences = _mm256_xor_si256(indices, first);
+            if _mm256_testz_si256(differences, _mm256_set1_epi64x(!3)) == 0 {
+                return None;
+            }
+            // AVX2 permutes 32-bit halves: lane i is the halves 2i and 2i + 1.
+            let low = _mm256_slli_epi64::<1>(indices);
+            let high = _mm256_add_epi64(_mm256_slli_epi64::<32>(low), _mm256_set1_epi64x(1 << 32));
+            Some(_mm256_permutevar8x32_epi32(a, _mm256_or_si256(low, high)))
         }
     }
 

@@ -24,7 +24,7 @@ impl Avx512 {
 macro_rules! simd {
     ($($body:tt)*) => {
         // SAFETY: `self` exists only on a CPU that has AVX-512 F, DQ and VL, and every pointer
-        // comes from a reference to eight 64-bit values.
+        // comes from a reference to eight values.
         unsafe { $($body)* }
     };
 }
@@ -118,6 +118,17 @@ impl Lanes<8> for Avx512 {
         simd! {
             let a = _mm512_cvtpd_epi64(a);
             _mm512_min_epu64(a, _mm512_add_epi64(a, _mm512_set1_epi64(p as i64)))
+        }
+    }
+
+    #[inline(always)]
+    fn permute(self, a: __m512i, indices: &[u32; 8]) -> Option<__m512i> {
+        simd! {
+            let indices = _mm512_cvtepu32_epi64(_mm256_loadu_si256(indices.as_ptr().cast()));
+            let first = _mm512_broadcastq_epi64(_mm512_castsi512_si128(indices));
+            let differences = _mm512_xor_si512(indices, first);
+            let apart = _mm512_test_epi64_mask(differences, _mm512_set1_epi64(!7));
+            (apart == 0).then(|| _mm512_permutexvar_epi64(indices, a))
         }
     }
 

@@ -61,6 +61,9 @@ pub(super) trait Field<const W: usize>: Copy {
     /// a factor that is a power of two.
     fn round(self, a: &[f64; W], factor: f64) -> Self::Vector;
 
+    /// The residues at these indices of a slice, if all indices lie in one aligned group of `W`.
+    fn gather(self, src: &[u64], indices: &[u32; W]) -> Option<Self::Vector>;
+
     /// What [`center`](Self::center) needs to know of the other prime.
     type Other: Copy;
     fn other(self, q: Modulus) -> Self::Other;

@@ -35,6 +35,7 @@ pub(super) trait Kernels: fmt::Debug + Send + Sync {
     );
     fn reduce(&self, out: &mut [u64], src: &[u64], q: Modulus);
     fn round(&self, out: &mut [u64], src: &[f64], factor: f64);
+    fn permute(&self, out: &mut [u64], src: &[u64], permutation: &[u32]);
 }
 
 /// Implements [`Kernels`] for a type that holds a `field` and a `transform`, with every kernel
@@ -73,6 +74,7 @@ macro_rules! implement_kernels {
                     accumulate: bool);
                 reduce(out: &mut [u64], src: &[u64], q: $crate::arith::modulus::Modulus);
                 round(out: &mut [u64], src: &[f64], factor: f64);
+                permute(out: &mut [u64], src: &[u64], permutation: &[u32]);
             );
         }
     };

@@ -287,6 +287,20 @@ impl Limb {
         self.kernels.round(out, src, factor);
     }
 
+    /// `out[j] = src[permutation[j]]`, fast for the permutations of
+    /// [`automorphism_permutation`](Self::automorphism_permutation).
+    ///
+    /// Panics also when an entry of `permutation` is not below the slices' length.
+    pub fn permute(&self, out: &mut [u64], src: &[u64], permutation: &[u32]) {
+        same_length(out, &[src]);
+        assert_eq!(
+            out.len(),
+            permutation.len(),
+            "output and permutation differ in length"
+        );
+        self.kernels.permute(out, src, permutation);
+    }
+
     /// The exponent e of the point psi^e whose value index `j` of a transformed limb holds.
     #[inline]
     pub fn evaluation_exponent(&self, j: usize) -> usize {

@@ -45,20 +45,16 @@ pub fn automorphism_permutation(g: u64, n: usize) -> Result<Vec<u32>, ArithError
     Ok((0..n).map(source).collect())
 }
 
-/// `out[j] = src[permutation[j]]`.
+/// `out[j] = src[permutation[j]]`; [`Limb::permute`](super::limb::Limb::permute) does it faster.
 ///
 /// # Panics
-/// When the three lengths differ or an entry of `permutation` is not below them.
+/// When `out` and `permutation` differ in length or an entry of `permutation` is not below the
+/// source's length.
 pub fn permute(out: &mut [u64], src: &[u64], permutation: &[u32]) {
     assert_eq!(
         out.len(),
         permutation.len(),
         "output and permutation differ in length"
-    );
-    assert_eq!(
-        src.len(),
-        permutation.len(),
-        "source and permutation differ in length"
     );
     for (value, &index) in out.iter_mut().zip(permutation) {
         *value = src[index as usize];

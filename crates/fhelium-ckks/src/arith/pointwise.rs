@@ -4,6 +4,7 @@
 
 use super::field::{Field, load, store};
 use super::modulus::Modulus;
+use super::order;
 
 /// Evaluates a block of code for each vector of the named slices: the block sees each source's
 /// vector under the source's name, its values are stored to the outputs. A macro and not a
@@ -185,6 +186,25 @@ pub(super) fn round<F: Field<W>, const W: usize>(f: F, out: &mut [u64], src: &[f
         padded[..rest.len()].copy_from_slice(rest);
         store::<F, W, true>(f, f.round(&padded, factor), out, 0);
     }
+}
+
+/// `out[j] = src[permutation[j]]`. Automorphisms move aligned groups of `W` values as groups.
+#[inline(always)]
+pub(super) fn permute<F: Field<W>, const W: usize>(
+    f: F,
+    out: &mut [u64],
+    src: &[u64],
+    permutation: &[u32],
+) {
+    let (groups, rest) = permutation.as_chunks::<W>();
+    for (vector, indices) in groups.iter().enumerate() {
+        match f.gather(src, indices) {
+            Some(values) => store::<F, W, false>(f, values, out, vector),
+            None => order::permute(&mut out[vector * W..][..W], src, indices),
+        }
+    }
+    let done = groups.len() * W;
+    order::permute(&mut out[done..], src, rest);
 }
 
 /// How many vectors of each half one step of the inner product keeps in registers.

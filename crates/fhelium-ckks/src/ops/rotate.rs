@@ -1,7 +1,6 @@
 //! Rotations and conjugation.
 
-use super::key_switch::Digits;
-use crate::arith::order;
+use super::key_switch::{Digits, KeyProduct};
 use crate::context::Context;
 use crate::error::Result;
 use crate::keys::{KeyKind, KeySwitchKey};
@@ -88,17 +87,25 @@ impl Context {
         out: &mut [u64],
     ) {
         let n = self.n();
-        let words = parts.len() / 2;
-        let mut switched = self.buffer(parts.len());
-        self.switch(digits, &parts[words..], key, &mut switched);
-        let (b, _) = switched.split_at_mut(words);
-        self.each_limb(b, |index, limb| {
-            self.limbs()[index].add_assign(limb, &parts[index * n..][..n]);
-        });
+        let (c0, polynomial) = parts.split_at(parts.len() / 2);
         let permutation = self.permutation(kind.galois(n));
-        let switched = &*switched;
-        self.each_limb(out, |index, out| {
-            order::permute(out, &switched[index * n..][..n], &permutation);
-        });
+        let (first, second) = out.split_at_mut(c0.len());
+        let rows = first.chunks_exact_mut(n).zip(second.chunks_exact_mut(n));
+        let mut switched = self.buffer(parts.len());
+        let product = KeyProduct {
+            digits,
+            polynomial,
+            key,
+        };
+        self.switch(
+            &product,
+            &mut switched,
+            rows,
+            |limb, [b, a], (first, second)| {
+                self.limbs()[limb].add_assign(b, &c0[limb * n..][..n]);
+                order::permute(first, b, &permutation);
+                order::permute(second, a, &permutation);
+            },
+        );
     }
 }

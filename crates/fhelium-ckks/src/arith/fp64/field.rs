@@ -274,6 +274,12 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     }
 
     #[inline(always)]
+    fn gather(self, src: &[u64], indices: &[u32; W]) -> Option<L::Int> {
+        let group = src.as_chunks::<W>().0.get(indices[0] as usize / W)?;
+        self.lanes.permute(self.lanes.load(group), indices)
+    }
+
+    #[inline(always)]
     fn other(self, q: Modulus) -> [L::Float; 2] {
         let q = q.value() as f64;
         [self.lanes.splat(q / 2.0), self.lanes.splat(q)]

@@ -38,6 +38,10 @@ pub(crate) trait Lanes<const W: usize>: Copy + Send + Sync + std::fmt::Debug {
     /// Integer-valued doubles in (-p, p) as integers in [0, p), for p below 2^51. No lane is -0.
     fn to_canonical(self, a: Self::Float, p: f64) -> Self::Int;
 
+    /// The lanes of `a` in the order of the indices' remainders by W, if the indices have one
+    /// quotient by W.
+    fn permute(self, a: Self::Int, indices: &[u32; W]) -> Option<Self::Int>;
+
     fn add_int(self, a: Self::Int, b: Self::Int) -> Self::Int;
     fn sub_int(self, a: Self::Int, b: Self::Int) -> Self::Int;
     /// `b`, and where it has wrapped below zero `a`. A lane of `b` that has not wrapped is at most

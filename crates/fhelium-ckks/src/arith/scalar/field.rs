@@ -127,6 +127,11 @@ impl Field<1> for ScalarField {
     }
 
     #[inline(always)]
+    fn gather(self, src: &[u64], &[index]: &[u32; 1]) -> Option<u64> {
+        src.get(index as usize).copied()
+    }
+
+    #[inline(always)]
     fn other(self, q: Modulus) -> [u64; 2] {
         [q.value() / 2, self.modulus.reduce(q.value())]
     }
