@@ -150,6 +150,15 @@ FH_INLINE u64 u64_reduce_wide(u64 lo, u64 hi, u64 p, u64 ratio_lo, u64 ratio_hi)
     return u64_sub_once(r, p);
 }
 
+// a * b / 2^64 mod p, canonical, for a b < 2^64 p and minus_inverse = -1/p mod 2^64 (P. Montgomery,
+// "Modular multiplication without trial division", 1985).
+FH_INLINE u64 u64_mul_montgomery(u64 a, u64 b, u64 p, u64 minus_inverse) {
+    u64 lo = a * b;
+    // lo + m p is a multiple of 2^64, which carries unless lo is zero.
+    u64 carried = fh_mulhi(lo * minus_inverse, p) + (lo != 0);
+    return u64_sub_once(fh_mulhi(a, b) + carried, p);
+}
+
 // x mod p, canonical, for any x.
 FH_INLINE u64 u64_reduce(u64 x, u64 p, u64 ratio_hi) {
     return u64_sub_once(x - fh_mulhi(x, ratio_hi) * p, p);

@@ -1,1 +1,25 @@
-//! CUDA device, memory, kernel modules, launches and graphs.
+//! CKKS on an NVIDIA GPU: device, memory, kernels, values and operations.
+//!
+//! The driver is found at run time: nothing here links it, and [`probe`] says what is missing where
+//! it is. [`Context`] mirrors [`fhelium_ckks::Context`], operation by operation and residue by
+//! residue; values move only by [`upload`](Context::upload) and [`download`](Context::download).
+
+mod context;
+mod device;
+mod error;
+mod images;
+mod kernels;
+mod ops;
+mod probe;
+mod queue;
+mod tables;
+mod values;
+
+pub use context::{Context, ContextOptions};
+pub use device::Device;
+pub use error::{CudaError, Result};
+pub use images::built_targets;
+pub use kernels::Core;
+pub use probe::{Driver, probe};
+pub use queue::{Buffer, Graph, MemoryUse, Queue};
+pub use values::{Ciphertext, KeySwitchKey, Plaintext};

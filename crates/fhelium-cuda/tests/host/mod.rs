@@ -1,7 +1,14 @@
 //! Compiles C and C++ for the machine that runs the tests.
 
+// Each test program uses its part of this.
+#![allow(dead_code)]
+
+use libloading::Library;
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The kernels' folder.
 pub fn kernels() -> PathBuf {
@@ -37,4 +44,130 @@ pub fn shared_library(
         String::from_utf8_lossy(&output.stderr)
     );
     library
+}
+
+/// Puts a device into this process if it has none: a driver that runs the kernels on the host.
+///
+/// It has to be loaded by its path before anybody asks for `libcuda.so.1`; the loader then takes
+/// the library of that name that is there.
+pub fn device() {
+    static LOADED: OnceLock<Option<Library>> = OnceLock::new();
+    LOADED.get_or_init(|| {
+        // SAFETY: the driver's library has no precondition for being loaded.
+        if unsafe { Library::new("libcuda.so.1") }.is_ok() {
+            return None;
+        }
+        // SAFETY: built from tests/host/emulator and the kernels.
+        Some(unsafe { Library::new(emulated_driver()) }.unwrap())
+    });
+}
+
+/// The emulated driver for these sources: built once, for every test process.
+fn emulated_driver() -> PathBuf {
+    let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host/emulator");
+    let mut hasher = std::hash::DefaultHasher::new();
+    for folder in [&emulator, &kernels()] {
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        for file in files {
+            std::fs::read(file).unwrap().hash(&mut hasher);
+        }
+    }
+    let built =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulator-{:x}", hasher.finish()));
+    let library = built.join("libcuda.so.1");
+    if !library.exists() {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        build_emulated_driver(&emulator, folder.path());
+        // Another process may have been as fast; then its library is the same.
+        if std::fs::rename(folder.path(), &built).is_ok() {
+            let _ = folder.keep();
+        }
+    }
+    library
+}
+
+fn build_emulated_driver(emulator: &Path, folder: &Path) {
+    let mut units = vec![emulator.join("driver.cpp")];
+    for stem in ["ntt", "convert", "switch", "elementwise"] {
+        let unit = folder.join(format!("{stem}.cpp"));
+        let include = format!("#include \"device.h\"\n#include \"{stem}.cu\"\n");
+        std::fs::write(&unit, &include).unwrap();
+        let text = preprocessed(emulator, &unit);
+        let names: BTreeSet<&str> = text
+            .split("extern \"C\" void")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('(')?.0.split_whitespace().last())
+            .collect();
+        let registry: String = names
+            .iter()
+            .map(|name| format!("FH_REGISTER({name})\n"))
+            .collect();
+        std::fs::write(&unit, include + &registry).unwrap();
+        units.push(unit);
+    }
+    let object = |unit: &PathBuf| folder.join(unit.file_stem().unwrap()).with_extension("o");
+    // Side by side: they are the longest part of these tests.
+    let compilers: Vec<_> = units
+        .iter()
+        .map(|unit| {
+            let mut compiler = cpp(emulator);
+            compiler
+                .args(["-O1", "-c"])
+                .arg(unit)
+                .arg("-o")
+                .arg(object(unit))
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut compiler in compilers {
+        assert!(
+            compiler.wait().unwrap().success(),
+            "the kernels do not compile for the host"
+        );
+    }
+    let status = cpp(emulator)
+        .args(["-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"])
+        .args(units.iter().map(object))
+        .arg("-o")
+        .arg(folder.join("libcuda.so.1"))
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn cpp(emulator: &Path) -> Command {
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let mut command = Command::new(compiler);
+    // As the CPU of the tests does fused multiply-adds; without the instruction they are as exact.
+    if cfg!(target_arch = "x86_64") && std::is_x86_feature_detected!("fma") {
+        command.arg("-mfma");
+    }
+    command
+        .args([
+            "-std=c++17",
+            "-fPIC",
+            "-ffp-contract=off",
+            "-fno-strict-aliasing",
+        ])
+        .args(["-Wno-unknown-pragmas", "-Wno-attributes"])
+        .arg("-I")
+        .arg(emulator)
+        .arg("-I")
+        .arg(kernels());
+    command
+}
+
+fn preprocessed(emulator: &Path, unit: &Path) -> String {
+    let output = cpp(emulator).arg("-E").arg(unit).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
 }

@@ -1,0 +1,172 @@
+//! A GPU: its context, what it can do, and its kernels, loaded when they are first asked for.
+
+use crate::error::{CudaError, Result, driver};
+use crate::images::{self, built_targets};
+use crate::probe::probe;
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
+use cudarc::nvrtc::Ptx;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+/// One GPU of this machine.
+///
+/// It uses the device's primary context, which other libraries of the process share.
+pub struct Device {
+    context: Arc<CudaContext>,
+    index: usize,
+    name: String,
+    capability: u32,
+    multiprocessors: u32,
+    fast_fp64: bool,
+    modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+}
+
+impl Device {
+    /// Opens a device; the same one is shared while it is in use.
+    ///
+    /// # Errors
+    /// Those of [`probe`], [`CudaError::BuiltWithoutKernels`], [`CudaError::NoSuchDevice`], [`CudaError::NoImage`],
+    /// [`CudaError::Driver`].
+    pub fn open(index: usize) -> Result<Arc<Self>> {
+        static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
+        let built = built_targets();
+        if built.is_empty() {
+            return Err(CudaError::BuiltWithoutKernels);
+        }
+        let count = probe()?.devices;
+        if index >= count {
+            return Err(CudaError::NoSuchDevice { index, count });
+        }
+        let mut open = OPEN.lock();
+        open.resize(count, Weak::new());
+        if let Some(device) = open[index].upgrade() {
+            return Ok(device);
+        }
+        let device = Arc::new(Self::retain(index, &built)?);
+        open[index] = Arc::downgrade(&device);
+        Ok(device)
+    }
+
+    fn retain(index: usize, built: &[String]) -> Result<Self> {
+        let context = CudaContext::new(index).map_err(driver("opening the device"))?;
+        // Streams are ordered here, and events between them would break captures.
+        // SAFETY: every access to a buffer goes through `Queue`, which orders streams itself.
+        unsafe { context.disable_event_tracking() };
+        let attribute = |attribute| {
+            context
+                .attribute(attribute)
+                .map_err(driver("asking for an attribute of the device"))
+        };
+        let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        let capability = (10 * major + minor) as u32;
+        let name = context
+            .name()
+            .map_err(driver("asking for the device's name"))?;
+        if images::select(KERNEL_FILES[0], capability).is_none() {
+            return Err(CudaError::NoImage {
+                device: name,
+                capability,
+                built: built.join(", "),
+            });
+        }
+        let multiprocessors =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        // 2 on data-centre GPUs, 32 or 64 on the others.
+        let single_to_double =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?;
+        Ok(Device {
+            context,
+            index,
+            name,
+            capability,
+            multiprocessors,
+            fast_fp64: single_to_double <= 4,
+            modules: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// Its index among the devices that the driver shows.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The vendor's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Ten times the major compute capability plus the minor.
+    pub fn capability(&self) -> u32 {
+        self.capability
+    }
+
+    /// Multiprocessors.
+    pub fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    /// Whether double precision runs at half the rate of single, so that the FP64 core pays.
+    pub fn has_fast_fp64(&self) -> bool {
+        self.fast_fp64
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// A kernel by its file and name.
+    pub(crate) fn function(&self, stem: &'static str, name: &str) -> Result<CudaFunction> {
+        let module = self.module(stem)?;
+        module
+            .load_function(name)
+            .map_err(driver("looking up a kernel"))
+    }
+
+    fn module(&self, stem: &'static str) -> Result<Arc<CudaModule>> {
+        let mut modules = self.modules.lock();
+        if let Some(module) = modules.get(stem) {
+            return Ok(module.clone());
+        }
+        let image = images::select(stem, self.capability).ok_or_else(|| CudaError::NoImage {
+            device: self.name.clone(),
+            capability: self.capability,
+            built: built_targets().join(", "),
+        })?;
+        let module = self
+            .context
+            .load_module(Ptx::from_binary(image.bytes.to_vec()));
+        let module = module.map_err(|error| match error.0 {
+            sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
+            | sys::CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION => CudaError::Driver {
+                call: "loading kernels",
+                reason: format!(
+                    "{:?}: the driver takes neither the machine code nor the PTX for {} of capability {}; \
+                     update the driver",
+                    error.0, self.name, self.capability
+                ),
+            },
+            _ => driver("loading kernels")(error),
+        })?;
+        modules.insert(stem, module.clone());
+        Ok(module)
+    }
+}
+
+/// The kernel files.
+pub(crate) const KERNEL_FILES: [&str; 4] = ["ntt", "convert", "switch", "elementwise"];
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} ({})", self.index, self.name)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({self})")
+    }
+}

@@ -1,0 +1,230 @@
+//! The kernels of one ring degree and core, with their launch shapes.
+//!
+//! Each kernel takes one structure by value; the modules here mirror those of kernels/cuda. What
+//! is checked before a launch: the caller ([`ops`](crate::ops)) sizes every buffer from the
+//! parameters and the operands' states, which were checked when the values were made.
+
+mod convert;
+mod elementwise;
+mod ntt;
+mod switch;
+
+pub(crate) use convert::{ModDown, ModUp, quotient_place, row_words};
+pub(crate) use elementwise::{Binary, Combination, HoldKey, Multiple};
+pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
+pub(crate) use switch::{Added, Digits, Finish, Inner, KEYS, Whole};
+
+use crate::device::Device;
+use crate::error::{Result, driver};
+use crate::queue::Queue;
+use cudarc::driver::{CudaFunction, result};
+use std::ffi::c_void;
+use std::marker::PhantomData;
+
+/// Which arithmetic runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Core {
+    /// Double precision with fused multiply-add, for primes below 2^49.5, fast on data-centre GPUs.
+    Fp64,
+    /// 64-bit integers, for primes below 2^61 and for GPUs with slow double precision.
+    Integer,
+}
+
+impl Core {
+    /// The core's name in kernels' names.
+    fn suffix(self) -> &'static str {
+        match self {
+            Core::Fp64 => "fast",
+            Core::Integer => "wide",
+        }
+    }
+}
+
+/// A structure that a kernel takes.
+///
+/// # Safety
+/// The layout is that of the kernel's structure, without padding that matters.
+pub(crate) unsafe trait Arguments: Copy {}
+
+/// Which prime limb i is of; `Basis` in core.cuh.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Basis {
+    pub first: u32,
+    pub split: u32,
+    pub skip: u32,
+    pub limbs: u32,
+}
+
+/// Polynomials of an operand; `Operand` in core.cuh.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Operand {
+    pub data: u64,
+    pub batch_stride: u64,
+    pub part_stride: u64,
+}
+
+impl Operand {
+    pub const NONE: Operand = Operand {
+        data: 0,
+        batch_stride: 0,
+        part_stride: 0,
+    };
+
+    /// The operand from its part `part` on.
+    pub fn part(self, part: u64) -> Self {
+        self.words(part * self.part_stride)
+    }
+
+    /// The operand from so many words on.
+    pub fn words(self, words: u64) -> Self {
+        Operand {
+            data: self.data + words * size_of::<u64>() as u64,
+            ..self
+        }
+    }
+}
+
+/// A fixed factor; `Factor` in core.cuh.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub(crate) struct Factor {
+    pub w: u64,
+    pub shoup: u64,
+}
+
+/// A loaded kernel.
+pub(crate) struct Kernel<A> {
+    function: CudaFunction,
+    threads: u32,
+    arguments: PhantomData<fn(A)>,
+}
+
+impl<A: Arguments> Kernel<A> {
+    fn load(device: &Device, stem: &'static str, name: &str, threads: u32) -> Result<Self> {
+        let function = device.function(stem, name)?;
+        Ok(Kernel {
+            function,
+            threads,
+            arguments: PhantomData,
+        })
+    }
+
+    /// Puts the kernel into the queue with a grid of blocks and bytes of shared memory.
+    ///
+    /// # Safety
+    /// Every address in the arguments is of a live buffer of this queue, large enough for what the
+    /// kernel reads and writes with these strides, limbs and this grid.
+    unsafe fn launch(
+        &self,
+        queue: &Queue,
+        grid: [u32; 3],
+        shared: u32,
+        arguments: &A,
+    ) -> Result<()> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let failed = driver("launching a kernel");
+        queue.device().context().bind_to_thread().map_err(&failed)?;
+        let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
+        // SAFETY: the driver copies the one argument, whose layout is the kernel's, before it
+        // returns; the rest is the caller's promise.
+        unsafe {
+            result::launch_kernel(
+                self.function.cu_function(),
+                (grid[0], grid[1], grid[2]),
+                (self.threads, 1, 1),
+                shared,
+                queue.stream().cu_stream(),
+                &mut parameters,
+            )
+        }
+        .map_err(failed)
+    }
+}
+
+/// All kernels of one ring degree and core.
+pub(crate) struct Kernels {
+    pub log_n: u32,
+    core: Core,
+    multiprocessors: u32,
+    ntt: ntt::Ntt,
+    convert: convert::Convert,
+    switch: switch::Switch,
+    elementwise: elementwise::Elementwise,
+}
+
+impl Kernels {
+    /// Loads them; `digit_size` and `specials` are the numbers of primes that are converted from.
+    pub fn load(
+        device: &Device,
+        log_n: u32,
+        core: Core,
+        digit_size: usize,
+        specials: usize,
+    ) -> Result<Self> {
+        Ok(Kernels {
+            log_n,
+            core,
+            multiprocessors: device.multiprocessors(),
+            ntt: ntt::Ntt::load(device, log_n, core)?,
+            convert: convert::Convert::load(device, core, digit_size, specials)?,
+            switch: switch::Switch::load(device, log_n, core)?,
+            elementwise: elementwise::Elementwise::load(device, log_n, core)?,
+        })
+    }
+
+    pub fn core(&self) -> Core {
+        self.core
+    }
+}
+
+/// The layers of pass A and of pass B: half each, the odd one in A.
+pub(crate) fn split(log_n: u32) -> (u32, u32) {
+    (log_n.div_ceil(2), log_n / 2)
+}
+
+/// The grid and shared memory of pass A.
+fn pass_a_shape(log_n: u32) -> (u32, u32, u32) {
+    let (la, lb) = split(log_n);
+    let columns = match la {
+        0..=6 => 32,
+        7 | 8 => 16,
+        _ => 8,
+    };
+    let threads = columns << (la - 4);
+    ((1 << lb) / columns, threads, (columns << la) * 8)
+}
+
+/// The same of pass B, whose rows are padded.
+fn pass_b_shape(log_n: u32) -> (u32, u32, u32) {
+    let (la, lb) = split(log_n);
+    let threads = if lb == 5 { 64 } else { 128 };
+    let rows = threads >> (lb - 4);
+    (
+        (1 << la) / rows,
+        threads,
+        rows * ((1 << lb) + (1 << (lb - 4))) * 8,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernels index rows and columns by block without a bound: the grid must fit exactly.
+    #[test]
+    fn tiles_cover_a_limb_exactly() {
+        for log_n in 10..=17 {
+            let (la, lb) = split(log_n);
+            let (tiles, threads, shared) = pass_a_shape(log_n);
+            assert_eq!(tiles * threads * 16, 1 << log_n, "pass A of 2^{log_n}");
+            assert!((5..=9).contains(&la) && threads <= 1024 && shared <= 48 << 10);
+            let (tiles, threads, shared) = pass_b_shape(log_n);
+            assert_eq!(tiles * threads * 16, 1 << log_n, "pass B of 2^{log_n}");
+            assert!((5..=8).contains(&lb) && shared <= 48 << 10);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Rescale and level drop.
+
+use super::Pair;
+use crate::context::Context;
+use crate::error::Result;
+use crate::kernels::{
+    Added, Basis, Combination, Finish, ForwardA, InverseA, KEYS, Operand, Outcome, PassB, Source,
+    split,
+};
+use crate::values::Ciphertext;
+
+impl Context {
+    /// Divides by the level's prime, rounded to the nearest: one level less, the scale divided
+    /// exactly.
+    ///
+    /// # Errors
+    /// The level and scale rules': no level left, or a scale that is rescaled already; a ciphertext
+    /// of other parameters or another device, and the device's.
+    pub fn rescale(&self, ciphertext: &Ciphertext) -> Result<Ciphertext> {
+        self.check_parameters("rescale", "ciphertext", ciphertext.parameters)?;
+        let state = ciphertext.state.rescale(self.parameters().chain())?;
+        let (level, limbs, parts) = (ciphertext.state.level, state.level + 1, state.parts);
+        let polynomials = ciphertext.items() * parts;
+        self.check_rows("rescale", polynomials)?;
+        let _order = self.queue().lock();
+        let joined = self.join("rescale", &[("ciphertext", &ciphertext.data)])?;
+        let (n, log_n) = (self.n(), self.parameters().log_n());
+        let log_b = split(log_n).1;
+        let result = self.result(ciphertext.secret, state, ciphertext.batch_shape.clone())?;
+        let source = self.polynomials(ciphertext);
+        let last = self.queue().allocate(polynomials * n)?;
+        let moved = self.queue().allocate(polynomials * limbs * n)?;
+        let basis = Basis {
+            first: level as u32,
+            split: 1,
+            skip: 0,
+            limbs: 1,
+        };
+        let primes = self.tables().primes();
+        let pass_b = PassB {
+            primes,
+            source: source.words((level * n) as u64).data,
+            factor: 0,
+            target: last.address(),
+            source_stride: source.part_stride,
+            factor_stride: 0,
+            target_stride: n as u64,
+            basis,
+            log_n,
+            polynomials: polynomials as u32,
+        };
+        let pass_a = InverseA {
+            primes,
+            scales: self.tables().plain_scales(),
+            source: last.address(),
+            target: last.address(),
+            source_stride: n as u64,
+            target_stride: n as u64,
+            basis,
+            log_n,
+            log_b,
+        };
+        let forward = ForwardA {
+            primes,
+            source: last.address(),
+            target: moved.address(),
+            source_stride: n as u64,
+            target_stride: (limbs * n) as u64,
+            basis: self.basis(limbs),
+            log_n,
+            log_b,
+            digit_size: 0,
+            digits: 1,
+            digit_limbs: 0,
+            origin: level as u32,
+        };
+        let target = self.polynomials(&result);
+        let mut finish = Finish {
+            primes,
+            closing: self.tables().rescale(level),
+            moved: moved.address(),
+            kept: 0,
+            moved_stride: (limbs * n) as u64,
+            kept_stride: 0,
+            added: Added {
+                a: source,
+                parts: parts as u32,
+                ..Added::NONE
+            },
+            target_batch_stride: target.batch_stride,
+            target_part_stride: target.part_stride,
+            basis: self.basis(limbs),
+            log_n,
+            batch: ciphertext.items() as u32,
+            parts: parts as u32,
+            polynomials: polynomials as u32,
+            scaled: 1,
+            unused: 0,
+            targets: [0; KEYS],
+            galois: [1; KEYS],
+            galois_inverse: [1; KEYS],
+        };
+        finish.targets[0] = target.data;
+        let (queue, kernels) = (self.queue(), self.kernels());
+        // SAFETY: `last` holds one limb of each polynomial, `moved` and the result all limbs but
+        // that; the operand's strides are its own.
+        unsafe {
+            kernels.inverse_b(queue, &pass_b)?;
+            kernels.inverse_a(queue, Outcome::Canonical, polynomials, &pass_a)?;
+            kernels.forward_a(queue, Source::Rescale, polynomials, &forward)?;
+            kernels.finish(queue, &finish)?;
+        }
+        joined.leave()?;
+        Ok(result)
+    }
+
+    /// `count` levels less at the same scale and message; exact.
+    ///
+    /// # Errors
+    /// The level and scale rules': more levels than are left, or a scale that the smaller modulus
+    /// does not hold; a ciphertext of other parameters or another device, and the device's.
+    pub fn drop_levels(&self, ciphertext: &Ciphertext, count: usize) -> Result<Ciphertext> {
+        self.check_parameters("drop_levels", "ciphertext", ciphertext.parameters)?;
+        let state = ciphertext
+            .state
+            .drop_levels(self.parameters().chain(), count)?;
+        let _order = self.queue().lock();
+        let joined = self.join("drop_levels", &[("ciphertext", &ciphertext.data)])?;
+        let pair = Pair {
+            shape: ciphertext.batch_shape.clone(),
+            items: ciphertext.items(),
+            left: self.polynomials(ciphertext),
+            right: Operand::NONE,
+            _copies: Vec::new(),
+        };
+        let parts = (state.parts, 0);
+        let result = self.combine(
+            "drop_levels",
+            Combination::Add,
+            pair,
+            parts,
+            ciphertext.secret,
+            state,
+        )?;
+        joined.leave()?;
+        Ok(result)
+    }
+}

@@ -1,0 +1,108 @@
+//! The transforms by themselves.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::kernels::{ForwardA, InverseA, Outcome, PassB, Source, split};
+use crate::queue::Buffer;
+
+impl Context {
+    /// The number-theoretic transforms of `polynomials` polynomials over the primes of a level, each
+    /// of (limb, N) coefficients, in place.
+    ///
+    /// # Errors
+    /// The device's.
+    ///
+    /// # Panics
+    /// When the buffer does not hold exactly that.
+    pub fn forward(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
+        let (limbs, stride) = self.transformed(buffer, level, polynomials);
+        let _order = self.queue().lock();
+        let joined = self.join("forward", &[("buffer", buffer)])?;
+        let log_n = self.parameters().log_n();
+        let pass_a = ForwardA {
+            primes: self.tables().primes(),
+            source: buffer.address(),
+            target: buffer.address(),
+            source_stride: stride,
+            target_stride: stride,
+            basis: self.basis(limbs),
+            log_n,
+            log_b: split(log_n).1,
+            digit_size: 0,
+            digits: 1,
+            digit_limbs: 0,
+            origin: 0,
+        };
+        let pass_b = self.pass_b(buffer, limbs, polynomials);
+        // SAFETY: the buffer holds all limbs of all polynomials; each block writes what it read.
+        unsafe {
+            self.kernels()
+                .forward_a(self.queue(), Source::Canonical, polynomials, &pass_a)?;
+            self.kernels().forward_b(self.queue(), &pass_b)?;
+        }
+        joined.leave()
+    }
+
+    /// The inverse of [`forward`](Self::forward).
+    ///
+    /// # Errors
+    /// The device's.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    pub fn inverse(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
+        let (limbs, stride) = self.transformed(buffer, level, polynomials);
+        let _order = self.queue().lock();
+        let joined = self.join("inverse", &[("buffer", buffer)])?;
+        let log_n = self.parameters().log_n();
+        let pass_a = InverseA {
+            primes: self.tables().primes(),
+            scales: self.tables().plain_scales(),
+            source: buffer.address(),
+            target: buffer.address(),
+            source_stride: stride,
+            target_stride: stride,
+            basis: self.basis(limbs),
+            log_n,
+            log_b: split(log_n).1,
+        };
+        let pass_b = self.pass_b(buffer, limbs, polynomials);
+        // SAFETY: as in `forward`.
+        unsafe {
+            self.kernels().inverse_b(self.queue(), &pass_b)?;
+            self.kernels()
+                .inverse_a(self.queue(), Outcome::Canonical, polynomials, &pass_a)?;
+        }
+        joined.leave()
+    }
+
+    fn transformed(&self, buffer: &Buffer, level: usize, polynomials: usize) -> (usize, u64) {
+        let limbs = level + 1;
+        assert!(
+            level <= self.parameters().depth(),
+            "level {level} is above the depth"
+        );
+        assert_eq!(
+            buffer.words(),
+            polynomials * limbs * self.n(),
+            "words of the buffer"
+        );
+        (limbs, (limbs * self.n()) as u64)
+    }
+
+    fn pass_b(&self, buffer: &Buffer, limbs: usize, polynomials: usize) -> PassB {
+        let stride = (limbs * self.n()) as u64;
+        PassB {
+            primes: self.tables().primes(),
+            source: buffer.address(),
+            factor: 0,
+            target: buffer.address(),
+            source_stride: stride,
+            factor_stride: 0,
+            target_stride: stride,
+            basis: self.basis(limbs),
+            log_n: self.parameters().log_n(),
+            polynomials: polynomials as u32,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The constants of a parameter set on a device.
+
+mod arithmetic;
+
+use crate::error::Result;
+use crate::kernels::{Core, Factor, quotient_place, row_words};
+use crate::queue::{Buffer, Queue};
+use arithmetic::{closing_words, conversion_row, factor_word, fixed_factor, scale_words};
+use fhelium_ckks::arith::{Modulus, order::bit_reverse, primes::primitive_root};
+use fhelium_ckks::{CkksError, Parameters};
+use std::sync::Arc;
+
+/// Constants of all primes and levels, uploaded once.
+pub(crate) struct Tables {
+    /// The moduli, then the special ones.
+    pub moduli: Vec<Modulus>,
+    /// How many of them are moduli.
+    pub level_primes: usize,
+    /// Words in a row of factors, for the mod-up and for the mod-down.
+    pub up_row: u32,
+    pub down_row: u32,
+    primes: Buffer,
+    constants: Buffer,
+    /// What the primes' rows point to.
+    twiddles: Buffer,
+    places: Places,
+}
+
+/// Where each table starts in the constants, in words.
+#[derive(Default)]
+struct Places {
+    plain_scales: usize,
+    down_scales: usize,
+    down_factors: usize,
+    closing: usize,
+    /// By level.
+    up_scales: Vec<usize>,
+    up_factors: Vec<usize>,
+    closing_rescaled: Vec<usize>,
+    rescale: Vec<usize>,
+    /// 1/P and P modulo the level's prime.
+    special_inverse: Vec<Factor>,
+    special_product: Vec<Factor>,
+}
+
+impl Tables {
+    /// Computes and uploads them.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn new(parameters: &Parameters, core: Core, queue: &Arc<Queue>) -> Result<Self> {
+        let all = parameters
+            .moduli()
+            .iter()
+            .chain(parameters.special_moduli());
+        let moduli: Vec<Modulus> = all
+            .map(|&p| Modulus::new(p))
+            .collect::<std::result::Result<_, _>>()
+            .map_err(CkksError::from)?;
+        let (primes, twiddles, last_twiddles) = primes(parameters.n(), &moduli, core, queue)?;
+        let level_primes = parameters.moduli().len();
+        let digit_size = parameters.digit_size();
+        let specials = parameters.special_moduli().len();
+        let mut builder = Builder {
+            parameters,
+            core,
+            moduli: &moduli,
+            last_twiddles,
+            words: Vec::new(),
+        };
+        let places = builder.build()?;
+        let constants = queue.upload(&builder.words)?;
+        Ok(Tables {
+            level_primes,
+            up_row: row_words(core, digit_size) as u32,
+            down_row: row_words(core, specials) as u32,
+            moduli,
+            primes,
+            constants,
+            twiddles,
+            places,
+        })
+    }
+
+    /// Bytes on the device.
+    pub fn nbytes(&self) -> usize {
+        (self.primes.words() + self.constants.words() + self.twiddles.words()) * size_of::<u64>()
+    }
+
+    /// Address of the primes' rows.
+    pub fn primes(&self) -> u64 {
+        self.primes.address()
+    }
+
+    fn at(&self, word: usize) -> u64 {
+        self.constants.address() + (word * size_of::<u64>()) as u64
+    }
+
+    /// Scales of an inverse transform by itself, by prime.
+    pub fn plain_scales(&self) -> u64 {
+        self.at(self.places.plain_scales)
+    }
+
+    /// Scales of the inverse transform before a mod-up at a level, by prime.
+    pub fn up_scales(&self, level: usize) -> u64 {
+        self.at(self.places.up_scales[level])
+    }
+
+    /// Factors of the mod-up at a level: (digit, limb, row).
+    pub fn up_factors(&self, level: usize) -> u64 {
+        self.at(self.places.up_factors[level])
+    }
+
+    /// Scales of the inverse transform before a mod-down, by prime.
+    pub fn down_scales(&self) -> u64 {
+        self.at(self.places.down_scales)
+    }
+
+    /// Factors of a mod-down: (modulus, row).
+    pub fn down_factors(&self) -> u64 {
+        self.at(self.places.down_factors)
+    }
+
+    /// The last factors of a mod-down at a level, with its rescale or without, by limb.
+    pub fn closing(&self, level: usize, rescaled: bool) -> u64 {
+        self.at(if rescaled {
+            self.places.closing_rescaled[level]
+        } else {
+            self.places.closing
+        })
+    }
+
+    /// The last factors of a rescale, by limb.
+    pub fn rescale(&self, level: usize) -> u64 {
+        self.at(self.places.rescale[level])
+    }
+
+    /// 1/P modulo the level's prime.
+    pub fn special_inverse(&self, level: usize) -> Factor {
+        self.places.special_inverse[level]
+    }
+
+    /// P modulo the level's prime.
+    pub fn special_product(&self, level: usize) -> Factor {
+        self.places.special_product[level]
+    }
+}
+
+/// The primes' rows, the twiddles they point to, and each prime's last inverse twiddle.
+fn primes(
+    n: usize,
+    moduli: &[Modulus],
+    core: Core,
+    queue: &Arc<Queue>,
+) -> Result<(Buffer, Buffer, Vec<u64>)> {
+    let words_each = match core {
+        Core::Fp64 => n,
+        // Each table is followed by its Shoup words.
+        Core::Integer => 2 * n,
+    };
+    let mut words = Vec::with_capacity(2 * moduli.len() * words_each);
+    let mut last_twiddles = Vec::with_capacity(moduli.len());
+    for &modulus in moduli {
+        let psi = primitive_root(modulus, 2 * n as u64).map_err(CkksError::from)?;
+        let inverse = modulus.inverse(psi).map_err(CkksError::from)?;
+        for base in [psi, inverse] {
+            let powers = bit_reversed_powers(modulus, base, n);
+            words.extend(powers.iter().map(|&w| factor_word(core, modulus, w)));
+            if core == Core::Integer {
+                words.extend(powers.iter().map(|&w| modulus.shoup(w)));
+            }
+            if base == inverse {
+                last_twiddles.push(powers[1]);
+            }
+        }
+    }
+    let twiddles = queue.upload(&words)?;
+    let row = |(index, modulus): (usize, &Modulus)| {
+        let p = modulus.value();
+        let ratio = u128::MAX / u128::from(p);
+        let table = |which: usize| {
+            twiddles.address() + ((2 * index + which) * words_each * size_of::<u64>()) as u64
+        };
+        // `Prime` in core.cuh.
+        [
+            (p as f64).to_bits(),
+            (1.0 / p as f64).to_bits(),
+            p,
+            ratio as u64,
+            (ratio >> 64) as u64,
+            minus_inverse(p),
+            table(0),
+            table(1),
+        ]
+    };
+    let rows: Vec<u64> = moduli.iter().enumerate().flat_map(row).collect();
+    let rows = queue.upload(&rows)?;
+    Ok((rows, twiddles, last_twiddles))
+}
+
+/// `base^bitrev(i)` for i below n.
+fn bit_reversed_powers(modulus: Modulus, base: u64, n: usize) -> Vec<u64> {
+    let shoup = modulus.shoup(base);
+    let mut powers = vec![0; n];
+    let mut power = 1;
+    for exponent in 0..n {
+        powers[bit_reverse(exponent, n.trailing_zeros())] = power;
+        power = modulus.mul_shoup(power, base, shoup);
+    }
+    powers
+}
+
+/// -1/p modulo 2^64 of an odd p, by Newton's iteration: each step doubles the bits.
+fn minus_inverse(p: u64) -> u64 {
+    let mut inverse = p;
+    for _ in 0..5 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(p.wrapping_mul(inverse)));
+    }
+    inverse.wrapping_neg()
+}
+
+struct Builder<'a> {
+    parameters: &'a Parameters,
+    core: Core,
+    moduli: &'a [Modulus],
+    last_twiddles: Vec<u64>,
+    words: Vec<u64>,
+}
+
+impl Builder<'_> {
+    fn build(&mut self) -> Result<Places> {
+        let (core, parameters) = (self.core, self.parameters);
+        let moduli = self.moduli;
+        let (level_moduli, special) = moduli.split_at(parameters.moduli().len());
+        let mut places = Places {
+            plain_scales: self.scales(|_| 1),
+            ..Places::default()
+        };
+
+        let special_inverses = cofactor_inverses(special)?;
+        places.down_scales = self.scales(|index| {
+            index
+                .checked_sub(level_moduli.len())
+                .map_or(1, |index| special_inverses[index])
+        });
+        places.down_factors = self.words.len();
+        let place = quotient_place(core, special.len(), special.len());
+        let down_row = row_words(core, special.len());
+        for &target in level_moduli {
+            let row = conversion_row(core, special, target, place, down_row);
+            self.words.extend(row);
+        }
+        let special_product = |q: Modulus| product(special, q);
+        let inverse = |q: Modulus, value: u64| q.inverse(value).map_err(CkksError::from);
+
+        places.closing = self.words.len();
+        for &q in level_moduli {
+            let moved = inverse(q, special_product(q))?;
+            self.words.extend(closing_words(core, q, moved, 1));
+        }
+        let up_row = row_words(core, parameters.digit_size());
+        for (level, &dropped) in level_moduli.iter().enumerate() {
+            places
+                .special_product
+                .push(fixed_factor(core, dropped, special_product(dropped)));
+            let special_inverse = inverse(dropped, special_product(dropped))?;
+            places
+                .special_inverse
+                .push(fixed_factor(core, dropped, special_inverse));
+            places.closing_rescaled.push(self.words.len());
+            for &q in &level_moduli[..level] {
+                let added = inverse(q, q.reduce(dropped.value()))?;
+                let moved = q.mul(added, inverse(q, special_product(q))?);
+                self.words.extend(closing_words(core, q, moved, added));
+            }
+            places.rescale.push(self.words.len());
+            for &q in &level_moduli[..level] {
+                let factor = inverse(q, q.reduce(dropped.value()))?;
+                self.words.extend(closing_words(core, q, factor, factor));
+            }
+            let mut cofactors = vec![1; moduli.len()];
+            for digit in 0..parameters.digits(level) {
+                let own = parameters.digit_range(level, digit);
+                cofactors[own.clone()].copy_from_slice(&cofactor_inverses(&moduli[own])?);
+            }
+            let scales = self.scales(|index| cofactors[index]);
+            places.up_scales.push(scales);
+            places.up_factors.push(self.words.len());
+            for digit in 0..parameters.digits(level) {
+                let own = &moduli[parameters.digit_range(level, digit)];
+                let place = quotient_place(core, parameters.digit_size(), own.len());
+                for &target in level_moduli[..=level].iter().chain(special) {
+                    let row = conversion_row(core, own, target, place, up_row);
+                    self.words.extend(row);
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    /// Appends a table of scales by prime: 1/N times the given factor.
+    fn scales(&mut self, factor: impl Fn(usize) -> u64) -> usize {
+        let start = self.words.len();
+        let n = self.parameters.n() as u64;
+        for (index, &modulus) in self.moduli.iter().enumerate() {
+            // N is a power of two and p is odd.
+            let n_inverse = modulus.inverse(modulus.reduce(n)).unwrap_or_default();
+            let sum = modulus.mul(n_inverse, factor(index));
+            let difference = modulus.mul(sum, self.last_twiddles[index]);
+            self.words
+                .extend(scale_words(self.core, modulus, sum, difference));
+        }
+        start
+    }
+}
+
+/// (Q/q_i)^-1 modulo q_i for each prime of a basis with product Q.
+fn cofactor_inverses(basis: &[Modulus]) -> Result<Vec<u64>> {
+    let inverse = |(index, &q): (usize, &Modulus)| {
+        let others = basis
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != index);
+        let cofactor = others.fold(1, |product, (_, other)| {
+            q.mul(product, q.reduce(other.value()))
+        });
+        Ok(q.inverse(cofactor).map_err(CkksError::from)?)
+    };
+    basis.iter().enumerate().map(inverse).collect()
+}
+
+/// The product of a basis modulo another prime.
+fn product(basis: &[Modulus], modulus: Modulus) -> u64 {
+    basis.iter().fold(1, |product, q| {
+        modulus.mul(product, modulus.reduce(q.value()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minus_inverses_are_inverses() {
+        for p in [
+            3u64,
+            786_433,
+            796_131_457_761_281,
+            2_305_843_009_211_596_801,
+        ] {
+            assert_eq!(p.wrapping_mul(minus_inverse(p)), u64::MAX, "{p}");
+        }
+    }
+}

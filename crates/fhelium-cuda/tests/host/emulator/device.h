@@ -1,0 +1,70 @@
+// CUDA C++ as the host compiler understands it, for kernels that are run by driver.cpp.
+//
+// Threads of a block are fibers that run in turn, from one barrier to the next, so that a kernel's
+// indexing, barriers and arithmetic are those of the device; its timing and races are not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __align__(n)
+
+struct Index {
+    unsigned x, y, z;
+};
+extern Index threadIdx, blockIdx, gridDim;
+
+struct ulonglong2 {
+    uint64_t x, y;
+};
+inline ulonglong2 make_ulonglong2(uint64_t x, uint64_t y) { return ulonglong2{x, y}; }
+
+template <class T>
+inline T __ldg(const T* p) {
+    return *p;
+}
+inline unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1) << (31 - bit);
+    return reversed;
+}
+inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+
+void fh_barrier();
+inline void __syncthreads() { fh_barrier(); }
+inline void __syncwarp() { fh_barrier(); }
+uint64_t* fh_shared_memory();
+
+// A kernel by name, for cuModuleGetFunction.
+struct Kernel {
+    const char* name;
+    size_t argument_bytes;
+    void (*run)(const void* arguments);
+};
+void fh_register(const Kernel& kernel);
+
+template <class Arguments, void (*KERNEL)(Arguments)>
+void fh_run(const void* arguments) {
+    KERNEL(*static_cast<const Arguments*>(arguments));
+}
+template <class T>
+struct ArgumentOf;
+template <class A>
+struct ArgumentOf<void (*)(A)> {
+    typedef typename std::remove_const<A>::type type;
+};
+
+#define FH_REGISTER(NAME)                                                       \
+    static const bool registered_##NAME = [] {                                  \
+        typedef ArgumentOf<decltype(&NAME)>::type Arguments;                    \
+        fh_register(Kernel{#NAME, sizeof(Arguments), fh_run<Arguments, NAME>}); \
+        return true;                                                            \
+    }();

@@ -1,0 +1,310 @@
+// A driver, libcuda.so.1, of one device that does not exist: memory is the host's, launches run at
+// once, streams have one order. Enough of it for fhelium-cuda's tests to run its kernels, memory and
+// graphs without a GPU.
+//
+// Fresh memory holds a pattern and ends in one, so that reads of what nobody wrote give wrong
+// residues and writes behind a buffer are found when it is freed.
+
+#include "device.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+#include <ucontext.h>
+#include <csetjmp>
+
+Index threadIdx, blockIdx, gridDim;
+
+// ------------------------------------------------------------------------------- blocks
+
+namespace {
+
+constexpr size_t STACK_BYTES = 128 << 10;
+constexpr size_t GUARD_WORDS = 16;
+constexpr uint64_t PATTERN = 0xA5A5A5A5A5A5A5A5ull;
+
+struct Fiber {
+    std::vector<char> stack = std::vector<char>(STACK_BYTES);
+    ucontext_t start;
+    jmp_buf at;
+    bool started, done;
+};
+
+std::vector<Fiber*> fibers;
+Fiber* current;
+jmp_buf scheduler;
+ucontext_t scheduler_context;
+const Kernel* running;
+const void* running_arguments;
+std::vector<uint64_t> shared_memory;
+
+void fiber_main() {
+    running->run(running_arguments);
+    current->done = true;
+    _longjmp(scheduler, 1);
+}
+
+void resume(Fiber* fiber) {
+    current = fiber;
+    if (_setjmp(scheduler) != 0) return;
+    if (fiber->started) _longjmp(fiber->at, 1);
+    fiber->started = true;
+    getcontext(&fiber->start);
+    fiber->start.uc_stack.ss_sp = fiber->stack.data();
+    fiber->start.uc_stack.ss_size = fiber->stack.size();
+    fiber->start.uc_link = nullptr;
+    makecontext(&fiber->start, fiber_main, 0);
+    setcontext(&fiber->start);
+}
+
+void run_block(unsigned threads) {
+    while (fibers.size() < threads) fibers.push_back(new Fiber);
+    for (unsigned t = 0; t < threads; ++t) fibers[t]->started = fibers[t]->done = false;
+    for (;;) {
+        unsigned done = 0;
+        for (unsigned t = 0; t < threads; ++t) {
+            threadIdx = Index{t, 0, 0};
+            if (!fibers[t]->done) resume(fibers[t]);
+            done += fibers[t]->done;
+        }
+        if (done == threads) return;
+        if (done != 0) {
+            fprintf(stderr, "%s: %u of %u threads left before a barrier\n", running->name, done, threads);
+            abort();
+        }
+    }
+}
+
+std::map<std::string, Kernel>& kernels() {
+    static std::map<std::string, Kernel> all;
+    return all;
+}
+
+}  // namespace
+
+void fh_barrier() {
+    const Index index = threadIdx;
+    if (_setjmp(current->at) == 0) _longjmp(scheduler, 1);
+    threadIdx = index;
+}
+
+uint64_t* fh_shared_memory() { return shared_memory.data(); }
+
+void fh_register(const Kernel& kernel) { kernels()[kernel.name] = kernel; }
+
+// ------------------------------------------------------------------------------- memory
+
+namespace {
+
+enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500 };
+constexpr size_t TOTAL_BYTES = size_t(2) << 30;
+std::map<uint64_t, size_t> allocations;  // address to words
+size_t used_bytes;
+
+int allocate(uint64_t* pointer, size_t bytes) {
+    if (bytes == 0) return INVALID;
+    if (used_bytes + bytes > TOTAL_BYTES) return OUT_OF_MEMORY;
+    size_t words = (bytes + 7) / 8;
+    uint64_t* memory = static_cast<uint64_t*>(aligned_alloc(256, (words + GUARD_WORDS) * 8 / 256 * 256 + 256));
+    for (size_t i = 0; i < words + GUARD_WORDS; ++i) memory[i] = PATTERN;
+    *pointer = reinterpret_cast<uint64_t>(memory);
+    allocations[*pointer] = words;
+    used_bytes += words * 8;
+    return SUCCESS;
+}
+
+int release(uint64_t pointer) {
+    auto found = allocations.find(pointer);
+    if (found == allocations.end()) return INVALID;
+    uint64_t* memory = reinterpret_cast<uint64_t*>(pointer);
+    for (size_t i = 0; i < GUARD_WORDS; ++i)
+        if (memory[found->second + i] != PATTERN) {
+            fprintf(stderr, "something wrote behind a buffer of %zu words\n", found->second);
+            abort();
+        }
+    used_bytes -= found->second * 8;
+    allocations.erase(found);
+    free(memory);
+    return SUCCESS;
+}
+
+// ----------------------------------------------------------------------- graphs, launches
+
+struct Node {
+    const Kernel* kernel;  // null for a copy
+    Index grid;
+    unsigned threads;
+    size_t shared;
+    std::vector<char> arguments;
+    uint64_t target, source;
+    size_t bytes;
+};
+typedef std::vector<Node> Graph;
+std::map<void*, Graph> captures;
+
+void run(const Node& node) {
+    if (node.kernel == nullptr) {
+        memcpy(reinterpret_cast<void*>(node.target), reinterpret_cast<void*>(node.source), node.bytes);
+        return;
+    }
+    running = node.kernel;
+    running_arguments = node.arguments.data();
+    gridDim = node.grid;
+    for (unsigned z = 0; z < node.grid.z; ++z)
+        for (unsigned y = 0; y < node.grid.y; ++y)
+            for (unsigned x = 0; x < node.grid.x; ++x) {
+                blockIdx = Index{x, y, z};
+                shared_memory.assign(node.shared / 8 + 2, PATTERN);
+                run_block(node.threads);
+                if (shared_memory.back() != PATTERN || shared_memory[node.shared / 8] != PATTERN) {
+                    fprintf(stderr, "%s wrote behind its shared memory\n", running->name);
+                    abort();
+                }
+            }
+}
+
+void submit(void* stream, const Node& node) {
+    auto capture = captures.find(stream);
+    if (capture != captures.end())
+        capture->second.push_back(node);
+    else
+        run(node);
+}
+
+char context, pool;
+
+// All state here is one device's, and tests may use it from several threads.
+std::mutex device;
+typedef std::lock_guard<std::mutex> Lock;
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return SUCCESS; }
+int cuDriverGetVersion(int* version) { return *version = 12080, SUCCESS; }
+int cuDeviceGetCount(int* count) { return *count = 1, SUCCESS; }
+int cuDeviceGet(int* device, int index) { return *device = index, index == 0 ? SUCCESS : INVALID; }
+int cuDeviceGetName(char* name, int length, int) {
+    return snprintf(name, length, "emulated device"), SUCCESS;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+    switch (attribute) {
+        case 16: *value = 4; break;   // multiprocessors
+        case 75: *value = 9; break;   // major compute capability
+        case 76: *value = 0; break;   // minor
+        case 87: *value = 2; break;   // single to double precision
+        case 115: *value = 1; break;  // memory pools
+        default: *value = 0;
+    }
+    return SUCCESS;
+}
+int cuDevicePrimaryCtxRetain(void** out, int) { return *out = &context, SUCCESS; }
+int cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }
+int cuCtxGetCurrent(void** out) { return *out = &context, SUCCESS; }
+int cuCtxSetCurrent(void*) { return SUCCESS; }
+int cuCtxSynchronize() { return SUCCESS; }
+int cuDeviceGetDefaultMemPool(void** out, int) { return *out = &pool, SUCCESS; }
+int cuMemPoolSetAttribute(void*, int, void*) { return SUCCESS; }
+
+int cuStreamCreate(void** stream, unsigned) { return *stream = malloc(1), SUCCESS; }
+int cuStreamDestroy_v2(void* stream) { return free(stream), SUCCESS; }
+int cuStreamSynchronize(void* stream) {
+    Lock lock(device);
+    return captures.count(stream) ? INVALID : SUCCESS;
+}
+int cuStreamWaitEvent(void*, void*, unsigned) { return SUCCESS; }
+int cuEventCreate(void** event, unsigned) { return *event = malloc(1), SUCCESS; }
+int cuEventDestroy_v2(void* event) { return free(event), SUCCESS; }
+int cuEventRecord(void*, void*) { return SUCCESS; }
+int cuEventSynchronize(void*) { return SUCCESS; }
+int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0, SUCCESS; }
+int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0, SUCCESS; }
+
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+    Lock lock(device);
+    return *total = TOTAL_BYTES, *free = TOTAL_BYTES - used_bytes, SUCCESS;
+}
+int cuMemAllocAsync(uint64_t* pointer, size_t bytes, void* stream) {
+    Lock lock(device);
+    return captures.count(stream) ? INVALID : allocate(pointer, bytes);
+}
+int cuMemFreeAsync(uint64_t pointer, void* stream) {
+    Lock lock(device);
+    return captures.count(stream) ? INVALID : release(pointer);
+}
+int cuMemcpyHtoDAsync_v2(uint64_t target, const void* source, size_t bytes, void* stream) {
+    Lock lock(device);
+    if (captures.count(stream)) return INVALID;
+    return memcpy(reinterpret_cast<void*>(target), source, bytes), SUCCESS;
+}
+int cuMemcpyDtoHAsync_v2(void* target, uint64_t source, size_t bytes, void* stream) {
+    Lock lock(device);
+    if (captures.count(stream)) return INVALID;
+    return memcpy(target, reinterpret_cast<void*>(source), bytes), SUCCESS;
+}
+int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void* stream) {
+    Lock lock(device);
+    Node node = {};
+    node.target = target, node.source = source, node.bytes = bytes;
+    return submit(stream, node), SUCCESS;
+}
+
+int cuModuleLoadData(void** module, const void*) { return *module = &context, SUCCESS; }
+int cuModuleUnload(void*) { return SUCCESS; }
+int cuModuleGetFunction(const Kernel** function, void*, const char* name) {
+    auto found = kernels().find(name);
+    if (found == kernels().end()) {
+        fprintf(stderr, "no kernel %s\n", name);
+        return NOT_FOUND;
+    }
+    return *function = &found->second, SUCCESS;
+}
+int cuLaunchKernel(const Kernel* kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
+                   unsigned, unsigned shared, void* stream, void** parameters, void**) {
+    if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads > 1024 || shared > 48 << 10)
+        return INVALID;
+    Node node = {};
+    node.kernel = kernel;
+    node.grid = Index{x, y, z};
+    node.threads = threads;
+    node.shared = shared;
+    const char* arguments = static_cast<const char*>(parameters[0]);
+    node.arguments.assign(arguments, arguments + kernel->argument_bytes);
+    Lock lock(device);
+    return submit(stream, node), SUCCESS;
+}
+
+int cuStreamBeginCapture_v2(void* stream, int) {
+    Lock lock(device);
+    return captures[stream], SUCCESS;
+}
+int cuStreamEndCapture(void* stream, Graph** graph) {
+    Lock lock(device);
+    *graph = new Graph(captures[stream]);
+    return captures.erase(stream), SUCCESS;
+}
+int cuStreamIsCapturing(void* stream, int* status) {
+    Lock lock(device);
+    return *status = captures.count(stream) ? 1 : 0, SUCCESS;
+}
+int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned long long) {
+    return *executable = new Graph(*graph), SUCCESS;
+}
+int cuGraphUpload(Graph*, void*) { return SUCCESS; }
+int cuGraphLaunch(Graph* graph, void*) {
+    Lock lock(device);
+    for (const Node& node : *graph) run(node);
+    return SUCCESS;
+}
+int cuGraphExecDestroy(Graph* graph) { return delete graph, SUCCESS; }
+int cuGraphDestroy(Graph* graph) { return delete graph, SUCCESS; }
+
+int cuGetErrorName(int error, const char** name) {
+    return *name = error == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR", SUCCESS;
+}
+int cuGetErrorString(int error, const char** name) { return cuGetErrorName(error, name); }
+
+}  // extern "C"

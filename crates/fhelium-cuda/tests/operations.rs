@@ -1,0 +1,540 @@
+//! Guards that every operation on a device gives the CPU's residues, for both cores, at every ring
+//! degree, level, digit layout and batch shape, on uniform and on extreme residues.
+//!
+//! Without a GPU the kernels run on the host (tests/host/emulator), at the smaller ring degrees.
+
+mod host;
+
+use fhelium_ckks::{
+    CipherState, Ciphertext, KeyGenerator, KeySwitchKey, Parameters, PlainState, Plaintext,
+    Randomness, Scale, SecretId,
+};
+use fhelium_cuda::{Context, ContextOptions, Core, Device};
+use std::sync::Arc;
+
+/// A stream of words (S. Vigna, "SplitMix64").
+struct Words(u64);
+
+impl Words {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A residue: mostly uniform, sometimes at an end or in the middle of the range.
+    fn residue(&mut self, p: u64) -> u64 {
+        let word = self.next();
+        match word % 64 {
+            0 => 0,
+            1 => p - 1,
+            2 => p / 2,
+            3 => p / 2 + 1,
+            _ => (u128::from(self.next()) * u128::from(p) >> 64) as u64,
+        }
+    }
+}
+
+/// A parameter set on the host and a device, with keys and a source of operands.
+struct Bench {
+    host: fhelium_ckks::Context,
+    device: Context,
+    secret: SecretId,
+    relinearization: KeySwitchKey,
+    rotations: Vec<(i64, KeySwitchKey)>,
+    conjugation: KeySwitchKey,
+    words: Words,
+}
+
+const STEPS: [i64; 5] = [1, -1, 3, 100, 7];
+
+impl Bench {
+    fn new(parameters: &Parameters, core: Option<Core>) -> Self {
+        let host = fhelium_ckks::Context::new(parameters, Default::default()).unwrap();
+        let options = ContextOptions {
+            core,
+            ..ContextOptions::default()
+        };
+        let device = Context::new(&host, &open(), options).unwrap();
+        let randomness = Randomness::from_seed_for_tests(5);
+        let keys = KeyGenerator::new(&host, &randomness);
+        let secret = keys.secret().unwrap();
+        Bench {
+            secret: secret.secret_id(),
+            relinearization: keys.relinearization(&secret).unwrap(),
+            rotations: STEPS
+                .map(|step| (step, keys.rotation(&secret, step).unwrap()))
+                .into(),
+            conjugation: keys.conjugation(&secret).unwrap(),
+            words: Words(parameters.log_n().into()),
+            host,
+            device,
+        }
+    }
+
+    fn residues(&mut self, level: usize, polynomials: usize) -> Vec<u64> {
+        let moduli = self.host.parameters().moduli()[..=level].to_vec();
+        let n = self.host.parameters().n();
+        (0..polynomials)
+            .flat_map(|_| moduli.iter().flat_map(|&p| vec![p; n]).collect::<Vec<_>>())
+            .map(|p| self.words.residue(p))
+            .collect()
+    }
+
+    fn ciphertext(&mut self, level: usize, parts: usize, shape: &[usize]) -> Ciphertext {
+        let scale = self.host.parameters().scale().clone();
+        self.ciphertext_at(level, parts, shape, scale)
+    }
+
+    fn ciphertext_at(
+        &mut self,
+        level: usize,
+        parts: usize,
+        shape: &[usize],
+        scale: Scale,
+    ) -> Ciphertext {
+        let items: usize = shape.iter().product();
+        let data = self.residues(level, items * parts);
+        let state = CipherState {
+            level,
+            scale,
+            parts,
+        };
+        let parameters = self.host.parameters();
+        Ciphertext::from_raw(parameters, self.secret, state, shape.to_vec(), data).unwrap()
+    }
+
+    fn plaintext(&mut self, level: usize, shape: &[usize]) -> Plaintext {
+        let items: usize = shape.iter().product();
+        let data = self.residues(level, items);
+        let parameters = self.host.parameters();
+        let state = PlainState {
+            level,
+            scale: parameters.scale().clone(),
+        };
+        Plaintext::from_raw(parameters, state, shape.to_vec(), data).unwrap()
+    }
+
+    /// Compares what the host and the device gave.
+    #[track_caller]
+    fn same(
+        &self,
+        what: &str,
+        host: fhelium_ckks::Result<Ciphertext>,
+        device: fhelium_cuda::Result<fhelium_cuda::Ciphertext>,
+    ) {
+        let host = host.unwrap();
+        let device = self.device.download(&device.unwrap()).unwrap();
+        assert_eq!(host.state(), device.state(), "{what}");
+        assert_eq!(host.batch_shape(), device.batch_shape(), "{what}");
+        assert_eq!(host.secret_id(), device.secret_id(), "{what}");
+        if host.data() != device.data() {
+            let n = self.host.parameters().n();
+            let differing = host
+                .data()
+                .iter()
+                .zip(device.data())
+                .filter(|(a, b)| a != b)
+                .count();
+            let first = host
+                .data()
+                .iter()
+                .zip(device.data())
+                .position(|(a, b)| a != b)
+                .unwrap();
+            panic!(
+                "{what} at N = {n}, {:?}: {differing} of {} residues differ, first word {} of limb {}: {} and {}",
+                self.device.core(),
+                host.data().len(),
+                first % n,
+                first / n,
+                host.data()[first],
+                device.data()[first],
+            );
+        }
+    }
+}
+
+fn open() -> Arc<Device> {
+    host::device();
+    Device::open(0).unwrap()
+}
+
+fn is_emulated() -> bool {
+    open().name().starts_with("emulated")
+}
+
+fn linear_operations(bench: &mut Bench, level: usize) {
+    let depth = bench.host.parameters().depth();
+    let shapes: [(&[usize], &[usize]); 5] = [
+        (&[], &[]),
+        (&[3], &[]),
+        (&[], &[2]),
+        (&[2, 1], &[3]),
+        (&[1, 2], &[2]),
+    ];
+    for (left_shape, right_shape) in shapes {
+        let (a, b) = (
+            bench.ciphertext(level, 2, left_shape),
+            bench.ciphertext(level, 2, right_shape),
+        );
+        let third = bench.ciphertext(level, 3, right_shape);
+        let p = bench.plaintext(depth, right_shape);
+        let (host, device) = (&bench.host, &bench.device);
+        let (da, db, d3) = (
+            device.upload(&a).unwrap(),
+            device.upload(&b).unwrap(),
+            device.upload(&third).unwrap(),
+        );
+        let dp = device.upload_plaintext(&p).unwrap();
+        bench.same("add", host.add(&a, &b), device.add(&da, &db));
+        bench.same("subtract", host.subtract(&a, &b), device.subtract(&da, &db));
+        bench.same(
+            "add three parts",
+            host.add(&a, &third),
+            device.add(&da, &d3),
+        );
+        bench.same(
+            "subtract from three",
+            host.subtract(&third, &a),
+            device.subtract(&d3, &da),
+        );
+        bench.same(
+            "subtract three",
+            host.subtract(&a, &third),
+            device.subtract(&da, &d3),
+        );
+        bench.same(
+            "add plain",
+            host.add_plain(&a, &p),
+            device.add_plain(&da, &dp),
+        );
+        bench.same(
+            "subtract plain",
+            host.subtract_plain(&a, &p),
+            device.subtract_plain(&da, &dp),
+        );
+        bench.same(
+            "plain subtract",
+            host.plain_subtract(&p, &third),
+            device.plain_subtract(&dp, &d3),
+        );
+        if level > 0 {
+            bench.same("multiply", host.multiply(&a, &b), device.multiply(&da, &db));
+            bench.same(
+                "multiply plain",
+                host.multiply_plain(&a, &p),
+                device.multiply_plain(&da, &dp),
+            );
+            bench.same(
+                "multiply plain of three",
+                host.multiply_plain(&third, &p),
+                device.multiply_plain(&d3, &dp),
+            );
+        }
+    }
+    let a = bench.ciphertext(level, 3, &[2]);
+    let square = bench.ciphertext(level, 2, &[2]);
+    let (host, device) = (&bench.host, &bench.device);
+    let da = device.upload(&a).unwrap();
+    bench.same("negate", host.negate(&a), device.negate(&da));
+    for factor in [0, 1, -1, 12345, i64::MAX, i64::MIN] {
+        bench.same(
+            "multiply integer",
+            host.multiply_integer(&a, factor),
+            device.multiply_integer(&da, factor),
+        );
+    }
+    for count in 0..=level {
+        bench.same(
+            "drop levels",
+            host.drop_levels(&a, count),
+            device.drop_levels(&da, count),
+        );
+    }
+    if level > 0 {
+        let ds = device.upload(&square).unwrap();
+        bench.same("square", host.square(&square), device.square(&ds));
+    }
+}
+
+fn switching_operations(bench: &mut Bench, level: usize, shape: &[usize]) {
+    let (a, b) = (
+        bench.ciphertext(level, 2, shape),
+        bench.ciphertext(level, 2, &[]),
+    );
+    let third = bench.ciphertext(level, 3, shape);
+    let squared = bench
+        .host
+        .parameters()
+        .scale()
+        .times(bench.host.parameters().scale());
+    let fits = squared.log2() < bench.host.parameters().chain().log_q(level) - 1.0;
+    let wide = fits.then(|| bench.ciphertext_at(level, 3, shape, squared));
+    let (host, device) = (&bench.host, &bench.device);
+    let (da, db, d3) = (
+        device.upload(&a).unwrap(),
+        device.upload(&b).unwrap(),
+        device.upload(&third).unwrap(),
+    );
+    let key = device.upload_key(&bench.relinearization).unwrap();
+    let host_key = &bench.relinearization;
+    bench.same(
+        "relinearize",
+        host.relinearize(&third, host_key),
+        device.relinearize(&d3, &key),
+    );
+    if level > 0 {
+        let product = host.multiply_relinearize(&a, &b, host_key).unwrap();
+        bench.same(
+            "multiply relinearize",
+            Ok(product.clone()),
+            device.multiply_relinearize(&da, &db, &key),
+        );
+        let device_product = device.multiply_relinearize(&da, &db, &key).unwrap();
+        bench.same(
+            "rescale",
+            host.rescale(&product),
+            device.rescale(&device_product),
+        );
+        bench.same(
+            "multiply relinearize rescale",
+            host.rescale(&product),
+            device.multiply_relinearize_rescale(&da, &db, &key),
+        );
+        let square = host
+            .multiply_relinearize(&a, &a, host_key)
+            .and_then(|s| host.rescale(&s));
+        bench.same(
+            "square relinearize rescale",
+            square,
+            device.multiply_relinearize_rescale(&da, &da, &key),
+        );
+    }
+    if let Some(wide) = wide.filter(|_| level > 0) {
+        let dw = device.upload(&wide).unwrap();
+        bench.same(
+            "rescale of three parts",
+            host.rescale(&wide),
+            device.rescale(&dw),
+        );
+        bench.same(
+            "relinearize rescale",
+            host.relinearize(&wide, host_key)
+                .and_then(|w| host.rescale(&w)),
+            device.relinearize_rescale(&dw, &key),
+        );
+    }
+    let conjugation = device.upload_key(&bench.conjugation).unwrap();
+    bench.same(
+        "conjugate",
+        host.conjugate(&a, &bench.conjugation),
+        device.conjugate(&da, &conjugation),
+    );
+    let rotations: Vec<_> = bench
+        .rotations
+        .iter()
+        .map(|(step, key)| (*step, device.upload_key(key).unwrap()))
+        .collect();
+    let steps: Vec<_> = rotations.iter().map(|(step, key)| (*step, key)).collect();
+    let hoisted = device.rotate_hoisted(&da, &steps).unwrap();
+    for (((step, host_key), (_, key)), hoisted) in
+        bench.rotations.iter().zip(&rotations).zip(hoisted)
+    {
+        let expected = host.rotate(&a, *step, host_key).unwrap();
+        bench.same(
+            "rotate",
+            Ok(expected.clone()),
+            device.rotate(&da, *step, key),
+        );
+        bench.same("rotate hoisted", Ok(expected), Ok(hoisted));
+    }
+}
+
+fn transforms(bench: &mut Bench, level: usize) {
+    let p = bench.plaintext(level, &[3]);
+    let buffer = bench.device.queue().upload(p.data()).unwrap();
+    bench.device.inverse(&buffer, level, 3).unwrap();
+    let coefficients = bench.device.queue().download(&buffer).unwrap();
+    bench.device.forward(&buffer, level, 3).unwrap();
+    assert_eq!(bench.device.queue().download(&buffer).unwrap(), p.data());
+    let (n, moduli) = (
+        bench.host.parameters().n(),
+        bench.host.parameters().moduli(),
+    );
+    for (index, limb) in coefficients.chunks_exact(n).enumerate() {
+        let mut values = limb.to_vec();
+        let ring =
+            fhelium_ckks::arith::Limb::new(n, moduli[index % (level + 1)], bench.host.tier());
+        ring.unwrap().forward(&mut values);
+        assert_eq!(
+            values,
+            &p.data()[index * n..][..n],
+            "limb {index} at N = {n}"
+        );
+    }
+}
+
+fn parameters(log_n: u32, depth: usize, scale_bits: u32, special: Option<usize>) -> Parameters {
+    let mut builder = Parameters::builder(depth, scale_bits)
+        .log_n(log_n)
+        .allow_insecure(true);
+    if let Some(count) = special {
+        builder = builder.special_primes(count);
+    }
+    if scale_bits > 51 {
+        builder = builder.first_bits(60);
+    }
+    builder.build().unwrap()
+}
+
+fn all_operations(parameters: &Parameters, core: Option<Core>, levels: &[usize]) {
+    let mut bench = Bench::new(parameters, core);
+    for &level in levels {
+        transforms(&mut bench, level);
+        linear_operations(&mut bench, level);
+        switching_operations(&mut bench, level, &[]);
+    }
+    switching_operations(&mut bench, levels[levels.len() - 1], &[2]);
+    // Nothing that an operation took may stay taken.
+    let used = bench.device.memory().used;
+    switching_operations(&mut bench, levels[0], &[]);
+    assert_eq!(bench.device.memory().used, used);
+}
+
+const CORES: [Core; 2] = [Core::Fp64, Core::Integer];
+
+#[test]
+fn every_digit_layout_gives_the_residues_of_the_cpu() {
+    // One prime a digit; several, the last digit short; one digit; more than the kernels unroll.
+    for (depth, special) in [(4, 1), (4, 2), (2, 3), (5, 4), (9, 10), (10, 20)] {
+        for core in CORES {
+            let parameters = parameters(10, depth, 40, Some(special));
+            all_operations(&parameters, Some(core), &[0, 1, depth - 1, depth]);
+        }
+    }
+}
+
+#[test]
+fn every_ring_degree_gives_the_residues_of_the_cpu() {
+    let largest = if is_emulated() { 12 } else { 17 };
+    for log_n in 11..=largest {
+        for core in CORES {
+            let parameters = parameters(log_n, 3, 40, Some(2));
+            let levels: &[usize] = if log_n < 14 { &[0, 2, 3] } else { &[3] };
+            all_operations(&parameters, Some(core), levels);
+        }
+    }
+}
+
+#[test]
+fn the_larger_passes_transform_as_the_cpu_does() {
+    for log_n in 13..=17 {
+        for core in CORES {
+            let parameters = parameters(log_n, 1, 40, Some(1));
+            transforms(&mut Bench::new(&parameters, Some(core)), 1);
+        }
+    }
+}
+
+#[test]
+fn primes_outside_the_fast_range_give_the_residues_of_the_cpu() {
+    for (scale_bits, special) in [(25, 1), (45, 2), (51, 2), (58, 3)] {
+        let parameters = parameters(10, 3, scale_bits, Some(special));
+        all_operations(&parameters, None, &[0, 1, 3]);
+    }
+}
+
+#[test]
+fn a_captured_graph_gives_the_residues_again_for_new_operands() {
+    let mut bench = Bench::new(&parameters(10, 3, 40, None), None);
+    let (a, b) = (bench.ciphertext(3, 2, &[]), bench.ciphertext(3, 2, &[]));
+    let other = bench.ciphertext(3, 2, &[]);
+    let device = &bench.device;
+    let (da, db) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+    let key = device.upload_key(&bench.relinearization).unwrap();
+    let (step, rotation) = &bench.rotations[0];
+    let device_rotation = device.upload_key(rotation).unwrap();
+    let work = || {
+        let product = device.multiply_relinearize_rescale(&da, &db, &key)?;
+        let rotated = device.rotate(&product, *step, &device_rotation)?;
+        device.add(&product, &rotated)
+    };
+    let expected = |a: &Ciphertext| {
+        let product = bench
+            .host
+            .multiply_relinearize(a, &b, &bench.relinearization)
+            .unwrap();
+        let product = bench.host.rescale(&product).unwrap();
+        let rotated = bench.host.rotate(&product, *step, rotation).unwrap();
+        bench.host.add(&product, &rotated)
+    };
+    bench.same("before", expected(&a), work());
+    let (graph, result) = device.capture(work).unwrap();
+    graph.replay().unwrap();
+    bench.same("replayed", expected(&a), Ok(result.clone()));
+    // Other work in between must not touch the graph's memory.
+    let eager = device.multiply_relinearize(&da, &db, &key).unwrap();
+    drop(eager);
+    device.write(&da, &other).unwrap();
+    graph.replay().unwrap();
+    bench.same("replayed on new residues", expected(&other), Ok(result));
+    assert!(device.capture(|| device.upload(&a)).is_err());
+    bench.same("after a refused capture", expected(&other), work());
+}
+
+#[test]
+fn memory_that_is_not_there_is_an_error_and_the_next_call_works() {
+    let mut bench = Bench::new(&parameters(10, 3, 40, None), None);
+    let a = bench.ciphertext(3, 2, &[]);
+    let device = &bench.device;
+    let da = device.upload(&a).unwrap();
+    let key = device.upload_key(&bench.relinearization).unwrap();
+    let used = device.memory().used;
+    device.queue().set_memory_limit(Some(used + (64 << 10)));
+    let error = device.multiply_relinearize(&da, &da, &key).unwrap_err();
+    assert_eq!(
+        error.kind(),
+        fhelium_ckks::ErrorKind::OutOfMemory,
+        "{error}"
+    );
+    assert_eq!(device.memory().used, used);
+    device.queue().set_memory_limit(None);
+    let expected = bench
+        .host
+        .multiply_relinearize(&a, &a, &bench.relinearization);
+    bench.same(
+        "after the limit",
+        expected,
+        device.multiply_relinearize(&da, &da, &key),
+    );
+}
+
+#[test]
+fn values_of_another_stream_are_waited_for_and_refusals_are_those_of_the_cpu() {
+    let mut bench = Bench::new(&parameters(10, 2, 40, None), None);
+    let (a, low) = (bench.ciphertext(2, 2, &[]), bench.ciphertext(1, 2, &[]));
+    let other = Context::new(&bench.host, &open(), ContextOptions::default()).unwrap();
+    let (here, there) = (bench.device.upload(&a).unwrap(), other.upload(&a).unwrap());
+    bench.same(
+        "add",
+        bench.host.add(&a, &a),
+        bench.device.add(&here, &there),
+    );
+    let device_low = bench.device.upload(&low).unwrap();
+    let host_error = bench.host.add(&a, &low).unwrap_err();
+    assert_eq!(
+        bench
+            .device
+            .add(&here, &device_low)
+            .unwrap_err()
+            .to_string(),
+        host_error.to_string()
+    );
+    let key = bench.device.upload_key(&bench.conjugation).unwrap();
+    let host_error = bench.host.rotate(&a, 1, &bench.conjugation).unwrap_err();
+    let error = bench.device.rotate(&here, 1, &key).unwrap_err();
+    assert_eq!(error.to_string(), host_error.to_string());
+}

@@ -1,0 +1,214 @@
+// Transforms by themselves: pass A and pass B, forward and inverse.
+//
+// Grids: pass A (tiles of 2^LB columns, limbs, polynomials); pass B (tiles of 2^LA rows, limbs,
+// blocks that share the polynomials, so that one block's twiddles serve several).
+
+#include "launch.cuh"
+#include "ntt.cuh"
+
+namespace {
+
+struct ForwardA {
+    const Prime* primes;
+    const u64* source;
+    u64* target;
+    u64 source_stride;  // words from one polynomial to the next
+    u64 target_stride;
+    Basis basis;
+    u32 log_n;
+    u32 log_b;
+    u32 digit_size;  // not 0: polynomial p leaves out the limbs of digit p % digits
+    u32 digits;
+    u32 digit_limbs;  // limbs that belong to digits: the level's
+    u32 origin;       // RESCALE: the prime of the one source limb
+};
+static_assert(sizeof(ForwardA) == 80, "src/kernels/ntt.rs has the same layout");
+
+enum Source { CANONICAL, INTERNAL, RESCALE };
+
+template <int LA, Source SOURCE, Mode MODE>
+__device__ __forceinline__ void forward_a(const ForwardA& args) {
+    FH_SHARED(scratch);
+    typedef typename CoreOf<MODE>::type Core;
+    typedef typename Core::T T;
+    const u32 limb = blockIdx.y;
+    if (args.digit_size != 0 && limb < args.digit_limbs &&
+        limb / args.digit_size == blockIdx.z % args.digits)
+        return;
+    const Prime& prime = args.primes[prime_of(args.basis, limb)];
+    const Core core(prime);
+    const TileA<LA> tile(args.log_b);
+    const u64 offset = (u64)limb << args.log_n;
+    const u64* source = args.source + (u64)blockIdx.z * args.source_stride;
+    if (SOURCE != RESCALE) source += offset;
+    u64* target = args.target + (u64)blockIdx.z * args.target_stride + offset;
+    T x[HELD];
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        u64 word = source[tile.at(first_position<LA>(tile.t, h))];
+        if constexpr (SOURCE == RESCALE)
+            x[h] = core.recenter(word, args.primes[args.origin]);
+        else if constexpr (SOURCE == INTERNAL)
+            x[h] = core.load_lazy(word);
+        else
+            x[h] = core.load(word);
+    }
+    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch), core, prime.forward,
+                                      1u << args.log_n, 1, tile.t, tile.column);
+#pragma unroll
+    for (int h = 0; h < HELD; ++h)
+        target[tile.at(last_position<LA>(tile.t, h))] = core.store_lazy(x[h]);
+}
+
+// The constants of an inverse transform's last layer: 1/N times what the result is scaled by, and
+// that times the layer's twiddle.
+struct Scale {
+    Factor sum;
+    Factor difference;
+};
+
+struct InverseA {
+    const Prime* primes;
+    const Scale* scales;  // by prime
+    const u64* source;
+    u64* target;
+    u64 source_stride;
+    u64 target_stride;
+    Basis basis;
+    u32 log_n;
+    u32 log_b;
+};
+static_assert(sizeof(InverseA) == 72, "src/kernels/ntt.rs has the same layout");
+
+enum Result { INTEGERS, DOUBLES };
+
+template <int LA, Result RESULT, Mode MODE>
+__device__ __forceinline__ void inverse_a(const InverseA& args) {
+    FH_SHARED(scratch);
+    typedef typename CoreOf<MODE>::type Core;
+    typedef typename Core::T T;
+    const u32 index = prime_of(args.basis, blockIdx.y);
+    const Prime& prime = args.primes[index];
+    const u64 offset = (u64)blockIdx.y << args.log_n;
+    const Core core(prime);
+    const TileA<LA> tile(args.log_b);
+    const u64* source = args.source + (u64)blockIdx.z * args.source_stride + offset;
+    u64* target = args.target + (u64)blockIdx.z * args.target_stride + offset;
+    T x[HELD];
+#pragma unroll
+    for (int h = 0; h < HELD; ++h)
+        x[h] = core.load_lazy(source[tile.at(last_position<LA>(tile.t, h))]);
+    inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch), core, prime.inverse,
+                                         1u << args.log_n, 1, tile.t, tile.column);
+    // The last layer, whose one twiddle takes the scaling in.
+    const auto sum = core.factor(args.scales[index].sum);
+    const auto difference = core.factor(args.scales[index].difference);
+    constexpr int K0 = Steps<LA>::size(0), HALF = 1 << (K0 - 1);
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        if ((h & HALF) != 0) continue;
+        T u = x[h], v = x[h + HALF];
+        core.inverse(u, v, difference);
+        x[h] = core.mul(u, sum);
+        x[h + HALF] = v;
+    }
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        u32 at = tile.at(first_position<LA>(tile.t, h));
+        target[at] = RESULT == DOUBLES ? core.store_canonical_lazy(x[h]) : core.store(x[h]);
+    }
+}
+
+struct PassB {
+    const Prime* primes;
+    const u64* source;
+    const u64* factor;  // PRODUCT: what the source is multiplied by first
+    u64* target;
+    u64 source_stride;
+    u64 factor_stride;
+    u64 target_stride;
+    Basis basis;
+    u32 log_n;
+    u32 polynomials;
+};
+static_assert(sizeof(PassB) == 80, "src/kernels/ntt.rs has the same layout");
+
+template <int LB, Mode MODE>
+__device__ __forceinline__ void forward_b(const PassB& args) {
+    FH_SHARED(scratch);
+    typedef typename CoreOf<MODE>::type Core;
+    typedef typename Core::T T;
+    const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
+    const Core core(prime);
+    const TileB<LB> tile(scratch);
+    const u64 offset = (u64)blockIdx.y << args.log_n;
+    for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
+        const u64* source = args.source + (u64)poly * args.source_stride + offset;
+        u64* target = args.target + (u64)poly * args.target_stride + offset;
+        T x[HELD];
+        forward_row<LB>(x, core, prime, args.log_n, tile,
+                        [&](u32 at) { return core.load_lazy(source[at]); });
+        scatter_row<LB, Core>(x, tile, [&](u32 at, T value) { target[at] = core.store(value); });
+    }
+}
+
+template <int LB, bool PRODUCT, Mode MODE>
+__device__ __forceinline__ void inverse_b(const PassB& args) {
+    FH_SHARED(scratch);
+    typedef typename CoreOf<MODE>::type Core;
+    typedef typename Core::T T;
+    const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
+    const Core core(prime);
+    const TileB<LB> tile(scratch);
+    const u64 offset = (u64)blockIdx.y << args.log_n;
+    for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
+        const u64* source = args.source + (u64)poly * args.source_stride + offset;
+        const u64* factor = args.factor + (u64)poly * args.factor_stride + offset;
+        T x[HELD];
+        gather_row<LB, Core>(x, tile, [&](u32 at) {
+            T value = core.load(source[at]);
+            if constexpr (PRODUCT) value = core.product(value, core.load(factor[at]));
+            return value;
+        });
+        inverse_row<LB>(x, args.target + (u64)poly * args.target_stride + offset, core, prime,
+                        args.log_n, tile);
+    }
+}
+
+}  // namespace
+
+#define PASS_A(LA)                                                                            \
+    FH_KERNEL(forward_a_##LA##_canonical_fast, THREADS_A<LA>, ForwardA,                       \
+              (forward_a<LA, CANONICAL, FAST>))                                               \
+    FH_KERNEL(forward_a_##LA##_internal_fast, THREADS_A<LA>, ForwardA,                        \
+              (forward_a<LA, INTERNAL, FAST>))                                                \
+    FH_KERNEL(forward_a_##LA##_rescale_fast, THREADS_A<LA>, ForwardA,                         \
+              (forward_a<LA, RESCALE, FAST>))                                                 \
+    FH_KERNEL(forward_a_##LA##_canonical_wide, THREADS_A<LA>, ForwardA,                       \
+              (forward_a<LA, CANONICAL, WIDE>))                                               \
+    FH_KERNEL(forward_a_##LA##_rescale_wide, THREADS_A<LA>, ForwardA,                         \
+              (forward_a<LA, RESCALE, WIDE>))                                                 \
+    FH_KERNEL(inverse_a_##LA##_integers_fast, THREADS_A<LA>, InverseA,                        \
+              (inverse_a<LA, INTEGERS, FAST>))                                                \
+    FH_KERNEL(inverse_a_##LA##_doubles_fast, THREADS_A<LA>, InverseA,                         \
+              (inverse_a<LA, DOUBLES, FAST>))                                                 \
+    FH_KERNEL(inverse_a_##LA##_integers_wide, THREADS_A<LA>, InverseA,                        \
+              (inverse_a<LA, INTEGERS, WIDE>))
+
+#define PASS_B(LB)                                                                            \
+    FH_KERNEL(forward_b_##LB##_fast, THREADS_B<LB>, PassB, (forward_b<LB, FAST>))             \
+    FH_KERNEL(forward_b_##LB##_wide, THREADS_B<LB>, PassB, (forward_b<LB, WIDE>))             \
+    FH_KERNEL(inverse_b_##LB##_fast, THREADS_B<LB>, PassB, (inverse_b<LB, false, FAST>))      \
+    FH_KERNEL(inverse_b_##LB##_wide, THREADS_B<LB>, PassB, (inverse_b<LB, false, WIDE>))      \
+    FH_KERNEL(inverse_b_##LB##_product_fast, THREADS_B<LB>, PassB, (inverse_b<LB, true, FAST>)) \
+    FH_KERNEL(inverse_b_##LB##_product_wide, THREADS_B<LB>, PassB, (inverse_b<LB, true, WIDE>))
+
+PASS_A(5)
+PASS_A(6)
+PASS_A(7)
+PASS_A(8)
+PASS_A(9)
+PASS_B(5)
+PASS_B(6)
+PASS_B(7)
+PASS_B(8)
