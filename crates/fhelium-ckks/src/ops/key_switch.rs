@@ -30,6 +30,13 @@ struct Digit {
     start: usize,
 }
 
+/// Decomposed digits, the polynomial that they are of, and the key to multiply them with.
+pub(super) struct KeyProduct<'a> {
+    pub digits: &'a Digits,
+    pub polynomial: &'a [u64],
+    pub key: &'a KeySwitchKey,
+}
+
 impl Context {
     /// Cuts a polynomial in the transform domain, (limb, N), into digits.
     pub(super) fn decompose(&self, level: usize, polynomial: &[u64]) -> Digits {
@@ -85,32 +92,39 @@ impl Context {
     }
 
     /// Writes to `out`, two parts of (limb, N), what the key makes of decomposed digits: (b, a) with
-    /// b + a t = polynomial * s'.
-    pub(super) fn switch(
+    /// b + a t = polynomial * s'. Then gives each limb of both parts, still in the cache, to `finish`
+    /// with one of `extras`.
+    pub(super) fn switch<T: Send>(
         &self,
-        digits: &Digits,
-        polynomial: &[u64],
-        key: &KeySwitchKey,
+        product: &KeyProduct<'_>,
         out: &mut [u64],
+        extras: impl IntoIterator<Item = T>,
+        finish: impl Fn(usize, [&mut [u64]; 2], T) + Send + Sync,
     ) {
         let n = self.n();
-        let limbs = digits.level + 1;
-        let half = (limbs + self.special_count()) * n;
-        let mut sums = self.buffer(2 * half);
-        self.inner_product(digits, polynomial, key, &mut sums);
-        let parts = out.chunks_exact_mut(limbs * n);
-        let targets = parts
+        let half = out.len() / 2;
+        let special = self.special_sums(product);
+        let targets = out.chunks_exact_mut(half);
+        let targets = targets
             .map(|part| part.chunks_exact_mut(n).collect())
             .collect();
-        self.remainders(digits.level, &mut sums, targets);
-        let sums = &*sums;
-        self.each_limb(out, |index, out| {
-            let (part, limb) = (index / limbs, index % limbs);
-            let ring = &self.limbs()[limb];
-            let sum = &sums[part * half + limb * n..][..n];
-            // (sum - remainder) / P as (remainder - sum) (-1/P).
-            ring.forward_sub_mul_scalar_assign(out, sum, self.minus_special_inverse(limb));
-        });
+        self.remainders(product.digits.level, &special, targets);
+        let (b, a) = out.split_at_mut(half);
+        let rows = b.chunks_exact_mut(n).zip(a.chunks_exact_mut(n));
+        let tasks = rows.zip(extras).enumerate().collect();
+        self.each(
+            tasks,
+            |(limb, ((b, a), extra)): (usize, ((&mut [u64], &mut [u64]), T))| {
+                let ring = &self.limbs()[limb];
+                let sums = self.key_sums(product, limb);
+                for (out, sum) in [&mut *b, &mut *a].into_iter().zip(sums.chunks_exact(n)) {
+                    ring.forward(out);
+                    // (sum - remainder) / P, the sign turned twice so that the result is in place.
+                    ring.sub_mul_scalar_assign(out, sum, self.minus_special_inverse(limb));
+                }
+                finish(limb, [b, a], extra);
+            },
+        );
     }
 
     /// [`switch`](Self::switch), the sum with a pair at the same level, and a rescale, in one: `out`
@@ -118,110 +132,104 @@ impl Context {
     ///
     /// With x = P c + sum, r = x modulo P and y = (x - r) / P, the rescale takes t = y modulo q from
     /// y and divides by q: (x - (r + P t)) / (P q). So r and P t go through one transform.
-    pub(super) fn switch_rescale(
-        &self,
-        digits: &Digits,
-        polynomial: &[u64],
-        key: &KeySwitchKey,
-        pair: &[u64],
-        out: &mut [u64],
-    ) {
+    pub(super) fn switch_rescale(&self, product: &KeyProduct<'_>, pair: &[u64], out: &mut [u64]) {
         let n = self.n();
-        let level = digits.level;
-        let half = (level + 1 + self.special_count()) * n;
-        let mut sums = self.buffer(2 * half);
-        self.inner_product(digits, polynomial, key, &mut sums);
-        let terms = pair.chunks_exact(n);
-        let rows = sums.chunks_exact_mut(half).flat_map(|part| {
-            let rows = part.chunks_exact_mut(n).enumerate();
-            rows.take(level + 1)
-        });
-        let rows = rows
-            .zip(terms)
-            .map(|((limb, row), term)| (limb, row, term))
-            .collect();
-        self.each(rows, |(limb, row, term): (usize, &mut [u64], &[u64])| {
-            let ring = &self.limbs()[limb];
-            ring.mul_scalar_add_assign(row, term, self.special_product(limb));
-            if limb == level {
-                ring.inverse(row);
+        let level = product.digits.level;
+        // P c + sum of one limb.
+        let total = |limb: usize| {
+            let mut sums = self.key_sums(product, limb);
+            for (part, sum) in sums.chunks_exact_mut(n).enumerate() {
+                let term = &pair[(part * (level + 1) + limb) * n..][..n];
+                let ring = &self.limbs()[limb];
+                ring.mul_scalar_add_assign(sum, term, self.special_product(limb));
             }
-        });
+            sums
+        };
+        let special = self.special_sums(product);
         // The remainders modulo the top prime get a buffer, the others the result's place.
         let mut top = self.buffer(2 * n);
         let parts = out.chunks_exact_mut(level * n).zip(top.chunks_exact_mut(n));
         let targets = parts.map(|(part, top)| part.chunks_exact_mut(n).chain([top]).collect());
-        self.remainders(level, &mut sums, targets.collect());
-        let sums = &*sums;
-        let prime = self.limbs()[level].modulus();
-        self.each_limb(&mut top, |part, top| {
-            let x = &sums[part * half + level * n..][..n];
-            let inverse = self.minus_special_inverse(level);
-            self.limbs()[level].sub_mul_scalar_assign(top, x, inverse);
-        });
-        let top = &*top;
-        self.each_limb(out, |index, out| {
-            let (part, limb) = (index / level, index % level);
-            let ring = &self.limbs()[limb];
-            let modulus = ring.modulus();
-            let mut t = self.buffer(n);
-            ring.reduce_into(&mut t, &top[part * n..][..n], prime);
-            ring.mul_scalar_add_assign(out, &t, self.special_product(limb));
-            ring.forward(out);
-            let inverse = modulus.neg(self.minus_prime_inverse(level, limb));
-            let factor = modulus.mul(self.minus_special_inverse(limb), inverse);
-            ring.sub_mul_scalar_assign(out, &sums[part * half + limb * n..][..n], factor);
-        });
-    }
-
-    /// The sums of digits times key halves over the extended modulus: two parts of (limb, N).
-    fn inner_product(
-        &self,
-        digits: &Digits,
-        polynomial: &[u64],
-        key: &KeySwitchKey,
-        sums: &mut [u64],
-    ) {
-        let n = self.n();
-        let all = self.limbs().len();
-        let uniform = key.uniform(self);
-        let (b, a) = sums.split_at_mut(sums.len() / 2);
+        self.remainders(level, &special, targets.collect());
+        let ring = &self.limbs()[level];
+        for (top, sum) in top
+            .chunks_exact_mut(n)
+            .zip(total(level).chunks_exact_mut(n))
+        {
+            ring.inverse(sum);
+            ring.sub_mul_scalar_assign(top, sum, self.minus_special_inverse(level));
+        }
+        let (top, prime) = (&*top, ring.modulus());
+        let (b, a) = out.split_at_mut(level * n);
         let rows = b
             .chunks_exact_mut(n)
             .zip(a.chunks_exact_mut(n))
             .enumerate()
             .collect();
-        self.each(
-            rows,
-            |(index, (b, a)): (usize, (&mut [u64], &mut [u64]))| {
-                let limb = self.extended_limb(digits.level, index);
-                let rows = digits.rows(polynomial, index, n);
-                let [b_rows, a_rows] = [&key.b[..], uniform].map(|half| {
-                    let digits = half.chunks_exact(all * n).take(rows.len());
-                    digits
-                        .map(|digit| &digit[limb * n..][..n])
-                        .collect::<Vec<_>>()
-                });
-                self.limbs()[limb].inner_product_pair(b, a, &rows, &b_rows, &a_rows);
-            },
-        );
+        self.each(rows, |(limb, (b, a)): (usize, (&mut [u64], &mut [u64]))| {
+            let ring = &self.limbs()[limb];
+            let modulus = ring.modulus();
+            let inverse = modulus.neg(self.minus_prime_inverse(level, limb));
+            let factor = modulus.mul(self.minus_special_inverse(limb), inverse);
+            let sums = total(limb);
+            let mut t = self.buffer(n);
+            let parts = [b, a]
+                .into_iter()
+                .zip(top.chunks_exact(n))
+                .zip(sums.chunks_exact(n));
+            for ((out, top), sum) in parts {
+                ring.reduce_into(&mut t, top, prime);
+                ring.mul_scalar_add_assign(out, &t, self.special_product(limb));
+                ring.forward(out);
+                ring.sub_mul_scalar_assign(out, sum, factor);
+            }
+        });
     }
 
-    /// The remainders modulo P of two parts over the extended modulus, centred, in the coefficient
-    /// domain: for each part its limbs at the level. The special limbs of `sums` are transformed
-    /// back.
-    fn remainders(&self, level: usize, sums: &mut [u64], targets: Vec<Vec<&mut [u64]>>) {
+    /// The sums of digits times key halves in one limb of the extended modulus: two parts.
+    fn key_sums(&self, product: &KeyProduct<'_>, index: usize) -> Buffer {
         let n = self.n();
-        let limbs = level + 1;
-        let half = sums.len() / 2;
-        let special = sums
-            .chunks_exact_mut(half)
-            .flat_map(|part| part[limbs * n..].chunks_exact_mut(n).enumerate())
-            .collect();
-        self.each(special, |(index, row): (usize, &mut [u64])| {
-            self.limbs()[self.extended_limb(level, limbs + index)].inverse(row);
+        let KeyProduct {
+            digits,
+            polynomial,
+            key,
+        } = product;
+        let limb = self.extended_limb(digits.level, index);
+        let rows = digits.rows(polynomial, index, n);
+        let [b, a] = [&key.b[..], key.uniform(self)].map(|half| {
+            let digits = half.chunks_exact(self.limbs().len() * n).take(rows.len());
+            digits
+                .map(|digit| &digit[limb * n..][..n])
+                .collect::<Vec<_>>()
         });
-        let sums = &*sums;
+        let mut sums = self.buffer(2 * n);
+        let (out_b, out_a) = sums.split_at_mut(n);
+        self.limbs()[limb].inner_product_pair(out_b, out_a, &rows, &b, &a);
+        sums
+    }
+
+    /// The sums in the special limbs, in the coefficient domain: for each limb two parts.
+    fn special_sums(&self, product: &KeyProduct<'_>) -> Vec<Buffer> {
+        let level = product.digits.level;
+        let mut special: Vec<_> = (0..self.special_count())
+            .map(|index| (level + 1 + index, Buffer::default()))
+            .collect();
+        self.each(
+            special.iter_mut().collect(),
+            |(index, sums): &mut (usize, Buffer)| {
+                *sums = self.key_sums(product, *index);
+                let ring = &self.limbs()[self.extended_limb(level, *index)];
+                sums.chunks_exact_mut(self.n())
+                    .for_each(|part| ring.inverse(part));
+            },
+        );
+        special.into_iter().map(|(_, sums)| sums).collect()
+    }
+
+    /// The remainders modulo P of two parts given by their special limbs, centred, in the
+    /// coefficient domain: for each part its limbs at the level.
+    fn remainders(&self, level: usize, special: &[Buffer], targets: Vec<Vec<&mut [u64]>>) {
+        let n = self.n();
         let block = n.min(CONVERSION_BLOCK);
         let mut tasks = Vec::with_capacity(2 * n / block);
         for (part, target) in targets.into_iter().enumerate() {
@@ -230,8 +238,8 @@ impl Context {
         }
         self.each(tasks, |task: (usize, usize, Vec<&mut [u64]>)| {
             let (part, piece, mut to) = task;
-            let special = sums[part * half..][..half][limbs * n..].chunks_exact(n);
-            let from: Vec<&[u64]> = special.map(|row| &row[piece * block..][..block]).collect();
+            let start = part * n + piece * block;
+            let from: Vec<&[u64]> = special.iter().map(|sums| &sums[start..][..block]).collect();
             self.mod_down(level).convert(&from, &mut to);
         });
     }

@@ -1,6 +1,7 @@
 //! Products of ciphertexts and with plaintexts.
 
 use super::broadcast::Broadcast;
+use super::key_switch::KeyProduct;
 use crate::buffers::Buffer;
 use crate::context::Context;
 use crate::error::Result;
@@ -172,12 +173,18 @@ impl Context {
     /// Two parts of three.
     fn relinearize_item(&self, level: usize, parts: &[u64], key: &KeySwitchKey, out: &mut [u64]) {
         let n = self.n();
-        let (pair, third) = parts.split_at(parts.len() / 3 * 2);
-        let digits = self.decompose(level, third);
-        self.switch(&digits, third, key, out);
-        self.each_limb(out, |index, out| {
-            let ring = &self.limbs()[index % (level + 1)];
-            ring.add_assign(out, &pair[index * n..][..n]);
+        let (pair, polynomial) = parts.split_at(parts.len() / 3 * 2);
+        let digits = &self.decompose(level, polynomial);
+        let product = KeyProduct {
+            digits,
+            polynomial,
+            key,
+        };
+        self.switch(&product, out, vec![(); level + 1], |limb, switched, ()| {
+            for (part, out) in switched.into_iter().enumerate() {
+                let term = &pair[(part * (level + 1) + limb) * n..][..n];
+                self.limbs()[limb].add_assign(out, term);
+            }
         });
     }
 
@@ -189,9 +196,17 @@ impl Context {
         key: &KeySwitchKey,
         out: &mut [u64],
     ) {
-        let (pair, third) = parts.split_at(parts.len() / 3 * 2);
-        let digits = self.decompose(level, third);
-        self.switch_rescale(&digits, third, key, pair, out);
+        let (pair, polynomial) = parts.split_at(parts.len() / 3 * 2);
+        let digits = &self.decompose(level, polynomial);
+        self.switch_rescale(
+            &KeyProduct {
+                digits,
+                polynomial,
+                key,
+            },
+            pair,
+            out,
+        );
     }
 }
 

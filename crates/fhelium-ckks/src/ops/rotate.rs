@@ -102,9 +102,10 @@ impl Context {
             &mut switched,
             rows,
             |limb, [b, a], (first, second)| {
-                self.limbs()[limb].add_assign(b, &c0[limb * n..][..n]);
-                order::permute(first, b, &permutation);
-                order::permute(second, a, &permutation);
+                let ring = &self.limbs()[limb];
+                ring.add_assign(b, &c0[limb * n..][..n]);
+                ring.permute(first, b, &permutation);
+                ring.permute(second, a, &permutation);
             },
         );
     }
