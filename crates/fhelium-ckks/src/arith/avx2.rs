@@ -123,10 +123,11 @@ impl Lanes<4> for Avx2 {
     }
 
     #[inline(always)]
-    fn to_canonical(self, a: __m256d, p: f64) -> __m256i {
+    fn to_canonical(self, a: __m256d, p: u64) -> __m256i {
         simd! {
             let base = _mm256_set1_pd(INTEGER_BASE);
-            let base_or_more = _mm256_blendv_pd(base, _mm256_set1_pd(INTEGER_BASE + p), a);
+            let above = _mm256_set1_pd(f64::from_bits(INTEGER_BASE.to_bits() + p));
+            let base_or_more = _mm256_blendv_pd(base, above, a);
             _mm256_castpd_si256(_mm256_xor_pd(_mm256_add_pd(a, base_or_more), base))
         }
     }

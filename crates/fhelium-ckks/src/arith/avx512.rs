@@ -114,7 +114,7 @@ impl Lanes<8> for Avx512 {
     }
 
     #[inline(always)]
-    fn to_canonical(self, a: __m512d, p: f64) -> __m512i {
+    fn to_canonical(self, a: __m512d, p: u64) -> __m512i {
         simd! {
             let a = _mm512_cvtpd_epi64(a);
             _mm512_min_epu64(a, _mm512_add_epi64(a, _mm512_set1_epi64(p as i64)))

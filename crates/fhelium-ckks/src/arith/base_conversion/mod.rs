@@ -19,7 +19,9 @@ use super::fp64::Fp64Field;
 use super::modulus::Modulus;
 use super::scalar::ScalarField;
 use super::tier::Tier;
-pub(super) use kernel::{Conversion, Convert, implement_convert};
+#[cfg(target_arch = "x86_64")]
+pub(super) use kernel::implement_convert;
+pub(super) use kernel::{Conversion, Convert};
 
 /// Conversion of coefficient-domain limbs from one set of primes to another.
 #[derive(Debug, Clone)]

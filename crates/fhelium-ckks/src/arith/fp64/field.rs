@@ -13,6 +13,8 @@ const SUM_BASE: f64 = 5_070_602_400_912_917_605_986_812_821_504.0;
 pub(crate) struct Fp64Field<L> {
     pub lanes: L,
     pub p: f64,
+    /// p as an integer.
+    pub p_int: u64,
     /// 1 / p, rounded.
     pub reciprocal: f64,
 }
@@ -30,6 +32,7 @@ impl<L> Fp64Field<L> {
         Self {
             lanes,
             p,
+            p_int: modulus.value(),
             reciprocal: 1.0 / p,
         }
     }
@@ -111,15 +114,15 @@ impl<L> Fp64Field<L> {
     where
         L: Lanes<W>,
     {
-        self.lanes.to_canonical(a, self.p)
+        self.lanes.to_canonical(a, self.p_int)
     }
 
     #[inline(always)]
-    fn p_int<const W: usize>(self) -> L::Int
+    fn splat_p<const W: usize>(self) -> L::Int
     where
         L: Lanes<W>,
     {
-        self.lanes.splat_int(self.p as u64)
+        self.lanes.splat_int(self.p_int)
     }
 }
 
@@ -164,14 +167,14 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     fn add(self, a: L::Int, b: L::Int) -> L::Int {
         let sum = self.lanes.add_int(a, b);
         self.lanes
-            .unless_wrapped(self.lanes.sub_int(sum, self.p_int()), sum)
+            .unless_wrapped(self.lanes.sub_int(sum, self.splat_p()), sum)
     }
 
     #[inline(always)]
     fn sub(self, a: L::Int, b: L::Int) -> L::Int {
         let difference = self.lanes.sub_int(a, b);
         self.lanes
-            .unless_wrapped(difference, self.lanes.add_int(difference, self.p_int()))
+            .unless_wrapped(difference, self.lanes.add_int(difference, self.splat_p()))
     }
 
     #[inline(always)]

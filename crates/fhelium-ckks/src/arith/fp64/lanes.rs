@@ -36,7 +36,7 @@ pub(crate) trait Lanes<const W: usize>: Copy + Send + Sync + std::fmt::Debug {
     /// Integers in [0, 2^52) as doubles.
     fn to_float(self, a: Self::Int) -> Self::Float;
     /// Integer-valued doubles in (-p, p) as integers in [0, p), for p below 2^51. No lane is -0.
-    fn to_canonical(self, a: Self::Float, p: f64) -> Self::Int;
+    fn to_canonical(self, a: Self::Float, p: u64) -> Self::Int;
 
     /// The lanes of `a` in the order of the indices' remainders by W, if the indices have one
     /// quotient by W.
