@@ -34,9 +34,10 @@ __all__ = [
     "Plaintext",
     "Program",
     "ProgramBuilder",
+    "ProgramRequirements",
     "PublicKey",
     "PythonPass",
-    "Requirements",
+    "RescaleJoining",
     "Reuse",
     "RotationHoisting",
     "RotationKeys",
@@ -58,7 +59,7 @@ def build_info() -> dict[str, Any]: ...
 def default_pipeline() -> Pipeline: ...
 def program_requirements(
     program: Program, parameters: Parameters | None = None
-) -> Requirements: ...
+) -> ProgramRequirements: ...
 def register_values(ciphertext: type[Ciphertext], plaintext: type[Plaintext]) -> None: ...
 
 # --- parameters ----------------------------------------------------------------------------
@@ -430,7 +431,7 @@ class ProgramBuilder:
     def finish(self, outputs: Any) -> Program: ...
 
 @final
-class Requirements:
+class ProgramRequirements:
     @property
     def rotation_steps(self) -> list[int]: ...
     @property
@@ -464,6 +465,8 @@ class Compilation:
     def workspace(self) -> dict[str, Any]: ...
     @property
     def reports(self) -> list[PassReport]: ...
+    @property
+    def peak_bytes(self) -> int | None: ...
     def copy(self) -> Compilation: ...
 
 @final
@@ -497,6 +500,10 @@ class Reuse(Pass):
 
 @final
 class LowerToCkks(Pass):
+    def __new__(cls) -> Self: ...
+
+@final
+class RescaleJoining(Pass):
     def __new__(cls) -> Self: ...
 
 @final

@@ -370,13 +370,24 @@ def test_requirements_are_known_before_any_key(bench: Any) -> None:
         return (y * w).rescale().rotate(-1) + (y * w).rescale().rotate(2).conjugate()
 
     needs = requirements(f, parameters=bench.engine.parameters, x=encrypted(), w=message())
-    assert needs.rotation_steps == [2, bench.slots - 1]
+    assert needs.rotation_steps == (2, bench.slots - 1)
     assert needs.relinearization
     assert needs.conjugation
     assert (needs.levels, needs.multiplicative_depth) == (2, 2)
     assert needs.key_bytes == bench.engine.predicted_key_bytes(rotations=[2, -1], conjugation=True)
     assert {kind for kind, lines in needs.keys if lines} == {kind for kind, _ in needs.keys}
-    assert not requirements(compile(lambda x: x), x=message((1,))).relinearization
+    assert (
+        needs.peak_bytes
+        == compile(f).prepare(*(bench.fresh()[1], bench.message())).manifest["bytes"]["peak"]
+    )
+    assert needs.parameters == fh.Parameters(depth=2, scale_bits=40)
+    clear = requirements(compile(lambda x: x + 1), x=message((1,)))
+    assert not clear.relinearization
+    assert clear.key_bytes is clear.parameters is None
+    unrescaled = requirements(lambda x: x * x, parameters=bench.engine.parameters, x=encrypted())
+    assert (unrescaled.levels, unrescaled.parameters.depth) == (0, 1)
+    with pytest.raises(ArgumentError, match="found a Program"):
+        requirements(Program.parse("program @p { func () { return () } }"), x=message())
 
 
 # --- what the peer's tests fix -----------------------------------------------------------------

@@ -41,8 +41,9 @@ mod native {
     use crate::compile::{
         PyArgumentSignature, PyBufferPlanning, PyCallSignature, PyCallableCore, PyCompilation,
         PyConstantEncodings, PyDeadValues, PyExecutable, PyLowerToCkks, PyOperationBackend, PyPass,
-        PyPassReport, PyPipeline, PyPythonPass, PyRequirements, PyReuse, PyRotationHoisting,
-        PyRouteSelection, PySpecialization, default_pipeline, program_requirements,
+        PyPassReport, PyPipeline, PyPythonPass, PyRequirements, PyRescaleJoining, PyReuse,
+        PyRotationHoisting, PyRouteSelection, PySpecialization, default_pipeline,
+        program_requirements,
     };
     #[pymodule_export]
     use crate::engine::PyEngine;

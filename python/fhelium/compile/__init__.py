@@ -20,7 +20,7 @@ from .._native import (
     Program,
     ProgramBuilder,
     PythonPass,
-    Requirements,
+    RescaleJoining,
     Reuse,
     RotationHoisting,
     RouteSelection,
@@ -33,7 +33,7 @@ from ._callable import CompiledCallable, compile
 from ._capture import capture
 from ._check import PrecisionReport, PrecisionRow
 from ._inputs import InputSpec, encrypted, message, plaintext, static
-from ._requirements import requirements
+from ._requirements import Requirements, requirements
 
 CompileWorkspace = dict[str, Any]
 """Entries that passes and callers hand to each other."""
@@ -62,6 +62,7 @@ __all__ = [
     "ProgramBuilder",
     "PythonPass",
     "Requirements",
+    "RescaleJoining",
     "Reuse",
     "RotationHoisting",
     "RouteSelection",

@@ -150,6 +150,12 @@ impl PyCompilation {
         self.0.reports().iter().cloned().map(PyPassReport).collect()
     }
 
+    /// Bytes of intermediate values and results at the most at one time, once they are planned.
+    #[getter]
+    fn peak_bytes(&self) -> Option<u64> {
+        Some(self.0.plans().buffers.as_ref()?.peak_bytes)
+    }
+
     /// The same with dicts of its own.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         let mut copy = self.0.clone();

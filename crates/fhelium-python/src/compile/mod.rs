@@ -15,7 +15,8 @@ pub use callable::PyCallableCore;
 pub use compilation::PyCompilation;
 pub use passes::{
     PyBufferPlanning, PyConstantEncodings, PyDeadValues, PyLowerToCkks, PyPass, PyPassReport,
-    PyPipeline, PyPythonPass, PyReuse, PyRotationHoisting, PyRouteSelection, default_pipeline,
+    PyPipeline, PyPythonPass, PyRescaleJoining, PyReuse, PyRotationHoisting, PyRouteSelection,
+    default_pipeline,
 };
 pub use requirements::{PyRequirements, program_requirements};
 pub use signature::{PyArgumentSignature, PyCallSignature};

@@ -4,8 +4,8 @@ use super::compilation::PyCompilation;
 use crate::errors::{OrRaise, bad_argument};
 use crate::ir::PyProgram;
 use fhelium_passes::passes::{
-    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, Reuse, RotationHoisting,
-    RouteSelection,
+    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, RescaleJoining, Reuse,
+    RotationHoisting, RouteSelection,
 };
 use fhelium_passes::{
     Compilation, Dump, FunctionPass, Pass, PassContext, PassError, PassReport, PassResult,
@@ -56,6 +56,10 @@ pub struct PyReuse;
 #[pyclass(name = "LowerToCkks", module = "fhelium.compile", frozen, extends = PyPass)]
 pub struct PyLowerToCkks;
 
+/// Joins a relinearization with the rescale that alone reads it.
+#[pyclass(name = "RescaleJoining", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyRescaleJoining;
+
 /// Joins rotations of one ciphertext, which then share its decomposition.
 #[pyclass(name = "RotationHoisting", module = "fhelium.compile", frozen, extends = PyPass)]
 pub struct PyRotationHoisting;
@@ -100,6 +104,14 @@ impl PyLowerToCkks {
     #[new]
     fn new() -> PyClassInitializer<Self> {
         pass(PyLowerToCkks, LowerToCkks)
+    }
+}
+
+#[pymethods]
+impl PyRescaleJoining {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        pass(PyRescaleJoining, RescaleJoining)
     }
 }
 

@@ -6,7 +6,7 @@ use fhelium_passes::analysis::{Requirements, requirements};
 use pyo3::prelude::*;
 
 /// What a Program needs: keys, with the lines that ask for them, and levels.
-#[pyclass(name = "Requirements", module = "fhelium.compile", frozen)]
+#[pyclass(name = "ProgramRequirements", module = "fhelium._native", frozen)]
 pub struct PyRequirements {
     requirements: Requirements,
     key_bytes: Option<usize>,
@@ -60,22 +60,6 @@ impl PyRequirements {
             (key.kind.to_string(), lines.collect())
         })
         .collect()
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "<Requirements levels={} multiplicative_depth={} rotation_steps={:?} \
-             relinearization={} conjugation={}>",
-            self.levels(),
-            self.multiplicative_depth(),
-            self.rotation_steps(),
-            if self.relinearization() {
-                "True"
-            } else {
-                "False"
-            },
-            if self.conjugation() { "True" } else { "False" }
-        )
     }
 }
 
