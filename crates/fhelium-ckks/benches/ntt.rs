@@ -60,9 +60,20 @@ fn pointwise(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("tensor", tier), |b| {
             b.iter(|| limb.tensor(black_box(&mut c0), &mut c1, &mut c2, &a0, &a1, &b0, &b1));
         });
+        let q = Modulus::new(primes(2)[1]).unwrap();
         group.bench_function(BenchmarkId::new("reduce_into", tier), |b| {
-            let q = Modulus::new(primes(2)[1]).unwrap();
             b.iter(|| limb.reduce_into(black_box(&mut c0), &a0, q));
+        });
+        group.bench_function(BenchmarkId::new("rescale_into", tier), |b| {
+            b.iter(|| limb.rescale_into(black_box(&mut c0), &a0, q, &a1, 12345));
+        });
+        let reals: Vec<f64> = (0..n).map(|i| (i as f64 * 0.37).sin()).collect();
+        group.bench_function(BenchmarkId::new("round_into", tier), |b| {
+            b.iter(|| limb.round_into(black_box(&mut c0), &reals, f64::exp2(40.0)));
+        });
+        let permutation = limb.automorphism_permutation(5).unwrap();
+        group.bench_function(BenchmarkId::new("permute", tier), |b| {
+            b.iter(|| limb.permute(black_box(&mut c0), &a0, &permutation));
         });
         group.bench_function(
             BenchmarkId::new("inner_product_pair, 4 digits", tier),

@@ -253,6 +253,7 @@ macro_rules! implement_convert {
         }
     };
 }
+#[cfg(target_arch = "x86_64")]
 pub(crate) use implement_convert;
 
 implement_convert!(ScalarField, 1);
