@@ -18,12 +18,18 @@ const ONE: f64 = 6.0;
 /// |Z W| <= 18 but for a probability of about 8 e^-36, Z and W independent.
 const PRODUCT: f64 = 18.0;
 
+/// |Z W W| <= 84 but for a probability of about 8 e^-36: |Z|^2 = 12 and |W|^2 = 24 are the likeliest
+/// there.
+const PRODUCT_OF_THREE: f64 = 84.0;
+
 /// Bound on the relative error of the floating-point transforms, against the largest value.
 const TRANSFORM: f64 = 1.0 / (1u64 << 49) as f64;
 
 /// A value's size and the bound on its error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoiseEstimate {
+    /// The polynomials: 1 for a plaintext, 2 or 3 for a ciphertext.
+    pub parts: usize,
     /// The level.
     pub level: usize,
     /// The scale.
@@ -52,6 +58,7 @@ impl NoiseModel<'_> {
     pub fn encode(&self, level: usize, scale: &Scale, magnitude: f64) -> NoiseEstimate {
         let error = self.gaussian(1.0 / 12.0) / scale.to_f64() + TRANSFORM * magnitude;
         NoiseEstimate {
+            parts: 1,
             level,
             scale: scale.clone(),
             magnitude,
@@ -64,13 +71,20 @@ impl NoiseModel<'_> {
     pub fn encrypt_public(&self, plain: &NoiseEstimate) -> NoiseEstimate {
         let variance = ERROR_STANDARD_DEVIATION.powi(2);
         let small = self.product(variance, 2.0 / 3.0);
-        self.more(plain, self.gaussian(variance) + 2.0 * small)
+        self.encrypted(plain, self.gaussian(variance) + 2.0 * small)
     }
 
     /// Encryption of a plaintext under the secret: e.
     #[must_use]
     pub fn encrypt_secret(&self, plain: &NoiseEstimate) -> NoiseEstimate {
-        self.more(plain, self.gaussian(ERROR_STANDARD_DEVIATION.powi(2)))
+        self.encrypted(plain, self.gaussian(ERROR_STANDARD_DEVIATION.powi(2)))
+    }
+
+    fn encrypted(&self, plain: &NoiseEstimate, error: f64) -> NoiseEstimate {
+        NoiseEstimate {
+            parts: 2,
+            ..self.more(plain, error)
+        }
     }
 
     /// A sum or difference. Scales that are only nominally equal add their relative difference.
@@ -83,6 +97,7 @@ impl NoiseModel<'_> {
             right
         };
         NoiseEstimate {
+            parts: left.parts.max(right.parts),
             level: left.level,
             scale: left.scale.max(&right.scale).clone(),
             magnitude: left.magnitude + right.magnitude,
@@ -94,6 +109,7 @@ impl NoiseModel<'_> {
     #[must_use]
     pub fn multiply(&self, left: &NoiseEstimate, right: &NoiseEstimate) -> NoiseEstimate {
         NoiseEstimate {
+            parts: left.parts + right.parts - 1,
             level: left.level.min(right.level),
             scale: left.scale.times(&right.scale),
             magnitude: left.magnitude * right.magnitude,
@@ -129,7 +145,11 @@ impl NoiseModel<'_> {
             })
             .sum();
         let digits = self.product(squares / 12.0, ERROR_STANDARD_DEVIATION.powi(2));
-        self.more(value, digits + self.rounding())
+        let switched = NoiseEstimate {
+            parts: value.parts.min(2),
+            ..value.clone()
+        };
+        self.more(&switched, digits + self.rounding(2))
     }
 
     /// A rescale at the value's level.
@@ -141,7 +161,7 @@ impl NoiseModel<'_> {
             scale: value.scale.over_prime(prime),
             ..value.clone()
         };
-        self.more(&lower, self.rounding())
+        self.more(&lower, self.rounding(value.parts))
     }
 
     /// Levels dropped: exact.
@@ -158,9 +178,16 @@ impl NoiseModel<'_> {
         value.error + TRANSFORM * (value.magnitude + value.error)
     }
 
-    /// Rounding both parts after a division: errors uniform in [-1/2, 1/2], one of them times s.
-    fn rounding(&self) -> f64 {
-        self.gaussian(1.0 / 12.0) + self.product(1.0 / 12.0, 2.0 / 3.0)
+    /// Rounding all parts after a division: errors uniform in [-1/2, 1/2], the second times s and
+    /// the third times s^2.
+    fn rounding(&self, parts: usize) -> f64 {
+        let (error, secret) = (1.0 / 12.0, 2.0 / 3.0);
+        let second = self.product(error, secret);
+        let n = self.parameters.n() as f64;
+        let third = PRODUCT_OF_THREE * (n * error).sqrt() * n * secret;
+        self.gaussian(error)
+            + if parts > 1 { second } else { 0.0 }
+            + if parts > 2 { third } else { 0.0 }
     }
 
     /// Bound on the slots of a polynomial with coefficients of that variance.

@@ -56,8 +56,8 @@ impl Tracked {
     fn assert_close(&self, bench: &Bench, what: &str) {
         let state = self.ciphertext.state();
         assert_eq!(
-            (state.level, &state.scale),
-            (self.noise.level, &self.noise.scale),
+            (state.level, &state.scale, state.parts),
+            (self.noise.level, &self.noise.scale, self.noise.parts),
             "{what}"
         );
         let found = distance(&bench.decrypt(&self.ciphertext), &self.message);
@@ -331,6 +331,25 @@ fn paths_to_one_level_meet() {
     .assert_close(bench, "product of two paths");
 }
 
+/// Case 8 of the reports: the identity takes no key of its own, alone or among others.
+#[test]
+fn a_rotation_by_zero_is_the_identity() {
+    let bench = &BENCHES[0];
+    let slots = bench.parameters().slots() as i64;
+    let x = Tracked::new(bench, 9, &[2], 2).ciphertext;
+    let key = bench.keys().rotation(&bench.secret, 1).unwrap();
+    for step in [0, slots, -slots] {
+        let same = bench.context.rotate(&x, step, &key).unwrap();
+        assert!(same.data() == x.data() && same.state() == x.state());
+    }
+    let both = bench
+        .context
+        .rotate_hoisted(&x, &[(0, &key), (1, &key)])
+        .unwrap();
+    assert!(both[0].data() == x.data());
+    assert!(both[1].data() == bench.context.rotate(&x, 1, &key).unwrap().data());
+}
+
 /// What an operation reads, it leaves alone.
 #[test]
 fn operands_stay_as_they_were() {
@@ -349,6 +368,65 @@ fn operands_stay_as_they_were() {
     context.rotate(&x, 1, &rotation).unwrap();
     context.drop_levels(&x, 2).unwrap();
     assert!(x.data() == before && y.data() == product);
+}
+
+/// One context from several threads at once: every result right, no two masks the same.
+#[test]
+fn threads_share_a_context() {
+    let bench = &BENCHES[0];
+    let context = &bench.context;
+    let slots = bench.parameters().slots();
+    let key = bench.keys().relinearization(&bench.secret).unwrap();
+    let rotation = bench.keys().rotation(&bench.secret, 1).unwrap();
+    let masks: Vec<Vec<u64>> = std::thread::scope(|scope| {
+        let work = |thread: u64| {
+            let mut masks = Vec::new();
+            for round in 0..10 {
+                let values = random(100 * thread + round, slots);
+                let x = bench.encrypt(&values, &[slots], 3);
+                masks.push(x.data()[x.data().len() / 2..][..8].to_vec());
+                let y = context.multiply_relinearize_rescale(&x, &x, &key).unwrap();
+                let y = context.rotate(&y, 1, &rotation).unwrap();
+                let expected: Vec<_> = (0..slots)
+                    .map(|i| values[(i + 1) % slots])
+                    .map(|v| v * v)
+                    .collect();
+                assert!(distance(&bench.decrypt(&y), &expected) < 1e-6);
+            }
+            masks
+        };
+        let threads: Vec<_> = (0..8)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let distinct: std::collections::HashSet<_> = masks.iter().collect();
+    assert_eq!(distinct.len(), 80);
+}
+
+/// The largest ring: indices and tables hold 2^17.
+#[test]
+fn the_largest_ring_computes() {
+    let parameters = Parameters::builder(1, 40).log_n(17).build().unwrap();
+    let bench = Bench::with(&parameters, ContextOptions::default(), 1);
+    let slots = parameters.slots();
+    let values = random(1, slots);
+    let x = bench.encrypt(&values, &[slots], 1);
+    let key = bench.keys().relinearization(&bench.secret).unwrap();
+    let rotation = bench.keys().rotation(&bench.secret, -5).unwrap();
+    let y = bench
+        .context
+        .multiply_relinearize_rescale(&x, &x, &key)
+        .unwrap();
+    let y = bench.context.rotate(&y, -5, &rotation).unwrap();
+    let expected: Vec<_> = (0..slots)
+        .map(|i| values[(i + slots - 5) % slots])
+        .map(|v| v * v)
+        .collect();
+    assert!(distance(&bench.decrypt(&y), &expected) < 1e-5);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::keys::{KeyKind, KeySwitchKey};
 use crate::values::Ciphertext;
 
 impl Context {
-    /// Slot i receives slot i + `step`, modulo the slots; the identity, which needs no key, is
-    /// [`Ciphertext::clone`].
+    /// Slot i receives slot i + `step`, modulo the slots. A step of 0 is the identity and accepts any
+    /// key.
     ///
     /// # Errors
     /// The level and scale rules' for an operand of three parts, and a key of another step, kind,
@@ -58,20 +58,26 @@ impl Context {
     ) -> Result<Vec<Ciphertext>> {
         self.check_ciphertext(operation, ciphertext)?;
         let state = ciphertext.state.automorphism(operation)?;
-        for (kind, key) in kinds {
-            key.check(operation, self, ciphertext.secret, *kind)?;
+        let turning = |kind: KeyKind| kind != KeyKind::Rotation { step: 0 };
+        for &(kind, key) in kinds.iter().filter(|(kind, _)| turning(*kind)) {
+            key.check(operation, self, ciphertext.secret, kind)?;
         }
-        let words = (state.level + 1) * self.n();
-        let result = |_| Ciphertext {
-            data: self.buffer(ciphertext.data.len()),
-            ..ciphertext.without_data()
+        let result = |&(kind, _): &(KeyKind, _)| match turning(kind) {
+            true => Ciphertext {
+                data: self.buffer(ciphertext.data.len()),
+                ..ciphertext.without_data()
+            },
+            false => ciphertext.clone(),
         };
         let mut results: Vec<_> = kinds.iter().map(result).collect();
+        let words = (state.level + 1) * self.n();
         for (item, parts) in ciphertext.data.chunks_exact(2 * words).enumerate() {
             let digits = self.decompose(state.level, &parts[words..]);
-            for ((kind, key), result) in kinds.iter().zip(&mut results) {
-                let out = &mut result.data[item * 2 * words..][..2 * words];
-                self.automorphism(*kind, key, &digits, parts, out);
+            for (&(kind, key), result) in kinds.iter().zip(&mut results) {
+                if turning(kind) {
+                    let out = &mut result.data[item * 2 * words..][..2 * words];
+                    self.automorphism(kind, key, &digits, parts, out);
+                }
             }
         }
         Ok(results)
