@@ -12,7 +12,7 @@ use std::path::Path;
 use fhelium_ir::Program;
 use fhelium_passes::analysis::{costs, requirements};
 use fhelium_passes::passes::{
-    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, LowerToRns, Reuse,
+    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, LowerToRns, RescaleJoining, Reuse,
     RotationHoisting, RouteSelection,
 };
 use fhelium_passes::plan::Lifetime;
@@ -26,6 +26,7 @@ fn pipeline(pass: &str, options: &BTreeMap<&str, u64>) -> Pipeline {
         "dead-values" => Pipeline::from_passes(DeadValues),
         "reuse" => Pipeline::from_passes(Reuse),
         "lower-to-ckks" => Pipeline::from_passes(LowerToCkks),
+        "rescale-joining" => Pipeline::from_passes(RescaleJoining),
         "lower-to-rns" => Pipeline::from_passes(LowerToRns::default()),
         "rotation-hoisting" => Pipeline::from_passes(RotationHoisting {
             max_group_size: option("max_group_size").map_or(16, |size| size as usize),

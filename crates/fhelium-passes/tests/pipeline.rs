@@ -39,6 +39,7 @@ fn the_default_pipeline_is_what_the_documentation_says() {
             "dead-values",
             "reuse",
             "lower-to-ckks",
+            "rescale-joining",
             "rotation-hoisting",
             "constant-encodings",
             "route-selection",

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 
 use fhelium_ir::state::Chain;
 use fhelium_ir::{Ckks, KeyKind, Level, Op, OpKind, Program, Rns, Type, ValueId};
-use fhelium_passes::passes::{DeadValues, LowerToCkks, LowerToRns, Reuse, RotationHoisting};
+use fhelium_passes::passes::{
+    DeadValues, LowerToCkks, LowerToRns, RescaleJoining, Reuse, RotationHoisting,
+};
 use fhelium_passes::{Dump, Pipeline};
 use ndarray::{ArrayD, IxDyn};
 use num_bigint::BigInt;
@@ -288,8 +290,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn lowering_to_residues_keeps_the_message(program in programs(60)) {
-        let ckks = to_ckks(program);
+    fn lowering_to_residues_keeps_the_message(program in programs(60), join in any::<bool>()) {
+        let mut ckks = to_ckks(program);
+        if join {
+            let joining = Pipeline::from_passes(RescaleJoining).unwrap();
+            ckks = joining.run_with(ckks, &Dump::Off).unwrap().into_program();
+        }
         let pipeline = Pipeline::from_passes(LowerToRns::default())
             .and_then(|p| p.then(Reuse))
             .unwrap();

@@ -193,6 +193,7 @@ fn random_programs_reach_what_passes_do() {
         "dead-values",
         "reuse",
         "lower-to-ckks",
+        "rescale-joining",
         "rotation-hoisting",
         "in place",
     ] {

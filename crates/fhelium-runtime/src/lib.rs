@@ -13,6 +13,7 @@ mod engine;
 mod error;
 mod link;
 mod material;
+pub mod persist;
 mod signature;
 mod specialization;
 mod sync;

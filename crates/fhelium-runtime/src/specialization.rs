@@ -1,6 +1,7 @@
 //! A Program prepared for one signature.
 
 use crate::link::{Executable, LinkOptions, Manifest, RequiredKey, link};
+use crate::persist::{CacheOutcome, CacheUse, CompileCache};
 use crate::{CallSignature, Engine, OperationBackend, RuntimeError, Value};
 use fhelium_ir::{Program, Rewriter};
 use fhelium_passes::analysis::Costs;
@@ -19,6 +20,7 @@ pub struct Specialization {
     executable: Executable,
     cost: Costs,
     times: PreparationTimes,
+    cache_use: CacheUse,
 }
 
 /// Where the time of a preparation went.
@@ -42,6 +44,8 @@ pub struct PrepareOptions<'a> {
     pub frozen_materials: bool,
     /// Time that capturing took, to be told with the rest.
     pub capture: Duration,
+    /// Compiled Programs of earlier processes.
+    pub cache: Option<&'a CompileCache>,
 }
 
 /// Runs the pipeline on a compilation and links what comes out.
@@ -62,7 +66,10 @@ pub fn prepare(
     if let Some(arguments) = options.arguments {
         specialize_inputs(&mut compilation, arguments)?;
     }
-    let compilation = pipeline.run(compilation)?;
+    let (compilation, cache_use) = match options.cache {
+        Some(cache) => cache.run(compilation, pipeline, backend, engine)?,
+        None => (pipeline.run(compilation)?, CacheUse::default()),
+    };
     let passes = started.elapsed();
     let started = Instant::now();
     let executable = link(
@@ -88,6 +95,7 @@ pub fn prepare(
             passes,
             link,
         },
+        cache_use,
     })
 }
 
@@ -180,6 +188,11 @@ impl Specialization {
         self.times
     }
 
+    /// What the compile cache did for it.
+    pub fn cache_use(&self) -> &CacheUse {
+        &self.cache_use
+    }
+
     /// The same compiled Program, linked with another backend or engine. The implementations
     /// chosen by name stay; one that the new backend lacks is an error.
     ///
@@ -213,6 +226,7 @@ impl Specialization {
                 link: started.elapsed(),
                 ..PreparationTimes::default()
             },
+            cache_use: CacheUse::default(),
         })
     }
 
@@ -227,7 +241,11 @@ impl Specialization {
     fn write_explanation(&self, text: &mut String) -> std::fmt::Result {
         writeln!(text, "{}{}", self.program().name(), self.signature)?;
         writeln!(text, "on {}", self.executable.engine().parameters())?;
-        writeln!(text, "\npasses")?;
+        let passes = match self.cache_use.outcome {
+            CacheOutcome::Hit => "passes (run by an earlier process; read from the compile cache)",
+            CacheOutcome::Miss | CacheOutcome::Unused => "passes",
+        };
+        writeln!(text, "\n{passes}")?;
         for report in self.compilation.reports() {
             writeln!(text, "  {report}")?;
         }

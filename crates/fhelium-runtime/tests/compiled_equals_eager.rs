@@ -224,3 +224,58 @@ fn encodings_of_every_element_type() {
         assert!(same_bits(&leaves(&outputs)[0], &eager[0]), "{dtype}");
     }
 }
+
+/// Guards that a rescale joined with a relinearization gives the bits of the steps, at every
+/// level.
+#[test]
+fn joined_rescales() {
+    let (engine, keys) = engine();
+    let func = "func (%x: !ciphertext<[2]>, %y: !ciphertext<[]>) {
+        %a = he.mul %x, %y
+        %b = he.relinearize %a
+        %c = he.rescale %b
+        %d = he.square %y
+        %e = he.relinearize %d
+        %f = he.rescale %e
+        %h = he.square %x
+        %i = he.add %h, %h
+        %j = he.relinearize %i
+        %k = he.rescale %j
+        return (%c, %f, %k)
+    }";
+    let fresh = [
+        encrypt(engine, keys, &message(1, &[2, 512])),
+        encrypt(engine, keys, &message(2, &[512])),
+    ];
+    let program = common::program(engine, "", func);
+    for dropped in 0..3 {
+        let arguments = fresh
+            .each_ref()
+            .map(|value| engine.drop_levels(value, dropped).unwrap());
+        let [x, y] = &arguments;
+        let finish = |product: Value| {
+            let relinearized = engine.relinearize(&product, None).unwrap();
+            engine.rescale(&relinearized).unwrap()
+        };
+        let product = engine.multiply(x, y).unwrap();
+        let square = engine.square(x).unwrap();
+        let sum = engine.add(&square, &square).unwrap();
+        let expected = [product, engine.square(y).unwrap(), sum].map(finish);
+        let options = PrepareOptions {
+            arguments: Some(&arguments),
+            ..PrepareOptions::default()
+        };
+        let prepared = common::prepared(engine, program.clone(), &[], options).unwrap();
+        for joined in [
+            "ckks.mul_relin_rescale",
+            "ckks.square_relin_rescale",
+            "ckks.relinearize_rescale",
+        ] {
+            assert_eq!(prepared.cost().count(joined), 1, "{joined}");
+        }
+        let outputs = leaves(&prepared.executable().run(&arguments).unwrap());
+        for (output, expected) in outputs.iter().zip(&expected) {
+            assert!(same_bits(output, expected), "{dropped} levels dropped");
+        }
+    }
+}

@@ -67,6 +67,15 @@ dialect! {
     SquareRelin "square_relin" "A ciphertext times itself, relinearized."
         => OpDef::new(&[X, KEY], &[], CIPHERTEXT, square_relin, "ckks.square_relin %a, %relinearization")
             .depending(Dependence::ALL);
+    RelinearizeRescale "relinearize_rescale" "Three parts to two, then rescaled: the residues of both, in less time."
+        => OpDef::new(&[X, KEY], &[], CIPHERTEXT, relinearize_rescale, "ckks.relinearize_rescale %product, %relinearization")
+            .depending(Dependence::ALL);
+    MulRelinRescale "mul_relin_rescale" "Product of ciphertexts, relinearized and rescaled."
+        => OpDef::new(&[X, Y, KEY], &[], CIPHERTEXT, mul_relin_rescale, "ckks.mul_relin_rescale %a, %b, %relinearization")
+            .depending(Dependence::ALL);
+    SquareRelinRescale "square_relin_rescale" "A ciphertext times itself, relinearized and rescaled."
+        => OpDef::new(&[X, KEY], &[], CIPHERTEXT, square_relin_rescale, "ckks.square_relin_rescale %a, %relinearization")
+            .depending(Dependence::ALL);
     Rescale "rescale" "One level less, the scale divided by that level's prime."
         => OpDef::new(&[X], &[], CIPHERTEXT, rescale, "ckks.rescale %product")
             .depending(Dependence::ALL);
@@ -212,4 +221,30 @@ fn square_relin(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
     let product = square(call)?;
     call.check_key(1, KeyKind::Relinearization)?;
     relinearized(product)
+}
+
+/// The type after a rescale.
+fn rescaled(call: &Call<'_>, types: Vec<Type>) -> Result<Vec<Type>, InferError> {
+    types
+        .into_iter()
+        .map(|ty| match ty {
+            Type::Ciphertext {
+                batch,
+                state: Some(state),
+            } => Ok(Type::ciphertext(batch, state.rescale(call.chain()?)?)),
+            other => Ok(other),
+        })
+        .collect()
+}
+
+fn relinearize_rescale(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    rescaled(call, relinearize(call)?)
+}
+
+fn mul_relin_rescale(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    rescaled(call, mul_relin(call)?)
+}
+
+fn square_relin_rescale(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    rescaled(call, square_relin(call)?)
 }

@@ -148,6 +148,20 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
         OpKind::He(He::Square) | OpKind::Ckks(Ckks::Square) => pointwise(3 * limbs),
         OpKind::Ckks(Ckks::MulRelin) => pointwise(4 * limbs).and(switch.cost(1)),
         OpKind::Ckks(Ckks::SquareRelin) => pointwise(3 * limbs).and(switch.cost(1)),
+        OpKind::Ckks(
+            joined @ (Ckks::RelinearizeRescale | Ckks::MulRelinRescale | Ckks::SquareRelinRescale),
+        ) => {
+            // The result's limbs are one fewer than the product's. The level's prime joins the
+            // special ones in one division, so its rescale adds no transform.
+            let limbs = limbs + 1;
+            let product = match joined {
+                Ckks::MulRelinRescale => 4 * limbs,
+                Ckks::SquareRelinRescale => 3 * limbs,
+                _ => 0,
+            };
+            let switch = KeySwitch { limbs, ..switch };
+            pointwise(product + 2 * limbs).and(switch.cost(1))
+        }
         OpKind::He(He::Rotate) if op.attributes().int("step") == Some(0) => Cost::default(),
         OpKind::He(He::Relinearize | He::Rotate | He::Conjugate)
         | OpKind::Ckks(Ckks::Relinearize | Ckks::Rotate | Ckks::Conjugate) => switch.cost(1),

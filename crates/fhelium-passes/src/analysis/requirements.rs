@@ -222,14 +222,26 @@ fn is_product(kind: OpKind) -> bool {
         kind,
         OpKind::He(He::Mul | He::Square)
             | OpKind::Ckks(
-                Ckks::Mul | Ckks::Square | Ckks::MulPlain | Ckks::MulRelin | Ckks::SquareRelin
+                Ckks::Mul
+                    | Ckks::Square
+                    | Ckks::MulPlain
+                    | Ckks::MulRelin
+                    | Ckks::SquareRelin
+                    | Ckks::MulRelinRescale
+                    | Ckks::SquareRelinRescale
             )
     )
 }
 
 fn levels_lost(op: &Op) -> usize {
     match op.kind() {
-        OpKind::He(He::Rescale) | OpKind::Ckks(Ckks::Rescale) => 1,
+        OpKind::He(He::Rescale)
+        | OpKind::Ckks(
+            Ckks::Rescale
+            | Ckks::RelinearizeRescale
+            | Ckks::MulRelinRescale
+            | Ckks::SquareRelinRescale,
+        ) => 1,
         OpKind::He(He::DropLevels) | OpKind::Ckks(Ckks::DropLevels) => op
             .attributes()
             .int("count")

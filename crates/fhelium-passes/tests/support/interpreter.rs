@@ -75,10 +75,12 @@ pub fn apply(program: &Program, op: &Op, values: &[Option<Value>]) -> Vec<Value>
         OpKind::He(He::Sub) | OpKind::Ckks(Ckks::Sub | Ckks::SubPlain | Ckks::PlainSub) => {
             x(0) - x(1)
         }
-        OpKind::He(He::Mul) | OpKind::Ckks(Ckks::Mul | Ckks::MulPlain | Ckks::MulRelin) => {
+        OpKind::He(He::Mul)
+        | OpKind::Ckks(Ckks::Mul | Ckks::MulPlain | Ckks::MulRelin | Ckks::MulRelinRescale) => {
             x(0) * x(1)
         }
-        OpKind::He(He::Square) | OpKind::Ckks(Ckks::Square | Ckks::SquareRelin) => x(0) * x(0),
+        OpKind::He(He::Square)
+        | OpKind::Ckks(Ckks::Square | Ckks::SquareRelin | Ckks::SquareRelinRescale) => x(0) * x(0),
         OpKind::He(He::MulInteger) | OpKind::Ckks(Ckks::MulInteger) => {
             x(0).mapv(|z| z * int("value") as f64)
         }
@@ -90,7 +92,9 @@ pub fn apply(program: &Program, op: &Op, values: &[Option<Value>]) -> Vec<Value>
         }
         OpKind::He(He::Conjugate) | OpKind::Ckks(Ckks::Conjugate) => x(0).mapv(|z| z.conj()),
         OpKind::He(He::Relinearize | He::Rescale | He::DropLevels)
-        | OpKind::Ckks(Ckks::Relinearize | Ckks::Rescale | Ckks::DropLevels) => x(0).clone(),
+        | OpKind::Ckks(
+            Ckks::Relinearize | Ckks::RelinearizeRescale | Ckks::Rescale | Ckks::DropLevels,
+        ) => x(0).clone(),
         OpKind::He(He::Encode) | OpKind::Ckks(Ckks::Encode) => encode(x(0), slots),
         OpKind::Tensor(Tensor::Add) => x(0) + x(1),
         OpKind::Tensor(Tensor::Mul) => x(0) * x(1),

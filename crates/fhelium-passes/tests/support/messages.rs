@@ -118,7 +118,13 @@ pub fn messages(
             continue;
         };
         let ty = program.type_of(op.results()[0]);
-        let q = ring::modulus(&ring::primes(chain, Basis::Q { level: level(ty) }));
+        let joined = matches!(
+            kind,
+            Ckks::RelinearizeRescale | Ckks::MulRelinRescale | Ckks::SquareRelinRescale
+        );
+        // A joined operation computes a level above its result.
+        let basis = Basis::Q { level: level(ty) + usize::from(joined) };
+        let q = ring::modulus(&ring::primes(chain, basis));
         if kind == Ckks::Encode {
             let message = clear[op.operands()[0].index()].as_ref().unwrap();
             values[op.results()[0].index()] = Some(Message {
@@ -161,6 +167,15 @@ pub fn messages(
             coefficients: x.coefficients.map(|c| ring::automorphism(c, g, |c| -c)),
             error: x.error + rounding,
         };
+        // A message is rounded down here; each part, and so the message, to the nearest.
+        let divided = |message: Message, parts: f64| {
+            let dropped = chain.moduli()[level(ty) + 1];
+            let quotients = |c: &Vec<BigInt>| c.iter().map(|c| c / dropped).collect();
+            Message {
+                coefficients: message.coefficients.map(quotients),
+                error: message.error / dropped as f64 + 2.0 + parts,
+            }
+        };
         let results = match kind {
             Ckks::Add | Ckks::AddPlain => vec![sum(1)],
             Ckks::Sub | Ckks::SubPlain | Ckks::PlainSub => vec![sum(-1)],
@@ -176,8 +191,6 @@ pub fn messages(
             Ckks::Relinearize => vec![each(&BigInt::clone, x.error + rounding)],
             Ckks::DropLevels => vec![each(&BigInt::clone, x.error)],
             Ckks::Rescale => {
-                let dropped = chain.moduli()[level(ty) + 1];
-                // A message is rounded down here; each part, and so the message, to the nearest.
                 let parts = if matches!(program.type_of(op.operands()[0]),
                     Type::Ciphertext { state: Some(s), .. } if s.parts == 3)
                 {
@@ -185,11 +198,13 @@ pub fn messages(
                 } else {
                     n
                 };
-                vec![each(
-                    &|c| c / dropped,
-                    x.error / dropped as f64 + 2.0 + parts,
-                )]
+                vec![divided(x, parts)]
             }
+            Ckks::RelinearizeRescale => {
+                vec![divided(each(&BigInt::clone, x.error + rounding), n)]
+            }
+            Ckks::MulRelinRescale => vec![divided(times(&operand(1), rounding), n)],
+            Ckks::SquareRelinRescale => vec![divided(times(&x, rounding), n)],
             Ckks::Rotate => vec![moved(ring::galois(
                 op.attributes().int("step").unwrap(),
                 chain,

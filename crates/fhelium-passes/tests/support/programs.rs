@@ -124,9 +124,21 @@ pub fn build(steps: &[Step], returned: &[u16]) -> Program {
             22 => (Tensor::Add.into(), vec![x, y], none),
             _ => (Tensor::Mul.into(), vec![x, y], none),
         };
-        if let Ok(results) = builder.op(kind, &operands, &attributes, location(place)) {
-            values.extend(results);
+        let Ok(results) = builder.op(kind, &operands, &attributes, location(place)) else {
+            continue;
+        };
+        let mut results = results.to_vec();
+        // As people write it: nothing else reads the product, or the relinearized one.
+        let then: &[He] = match choice {
+            6 => &[He::Relinearize, He::Rescale],
+            16 => &[He::Rescale],
+            _ => &[],
+        };
+        for &kind in then {
+            let next = builder.one(kind, &results, &Attributes::new(), location(place));
+            results = next.map_or(results, |next| vec![next]);
         }
+        values.extend(results);
     }
     let outputs = returned.iter().map(|&place| {
         OutputTree::Value(values[values.len() - 1 - usize::from(place) % values.len()])

@@ -78,7 +78,19 @@ impl Implementation for CkksKernel {
             )?,
             Ckks::SquareRelin => {
                 let x = operands.ciphertext(0)?;
-                context.relinearize(&context.square(x)?, operands.key(1)?)?
+                context.multiply_relinearize(x, x, operands.key(1)?)?
+            }
+            Ckks::RelinearizeRescale => {
+                context.relinearize_rescale(operands.ciphertext(0)?, operands.key(1)?)?
+            }
+            Ckks::MulRelinRescale => context.multiply_relinearize_rescale(
+                operands.ciphertext(0)?,
+                operands.ciphertext(1)?,
+                operands.key(2)?,
+            )?,
+            Ckks::SquareRelinRescale => {
+                let x = operands.ciphertext(0)?;
+                context.multiply_relinearize_rescale(x, x, operands.key(1)?)?
             }
             Ckks::Rescale => context.rescale(operands.ciphertext(0)?)?,
             Ckks::DropLevels => {

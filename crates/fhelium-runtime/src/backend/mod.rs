@@ -115,6 +115,22 @@ impl OperationBackend {
         self.registry.implementations.keys().copied()
     }
 
+    /// A text that stands for the registry: its implementations by name, with their costs and
+    /// devices, and what is selected. Backends with one text link a Program alike.
+    pub fn description(&self) -> String {
+        let mut text = String::new();
+        for (operation, known) in &self.registry.implementations {
+            for known in known {
+                let (name, cost, device) = (known.name(), known.cost(), known.device());
+                text.push_str(&format!("{operation} {name:?} {cost} {device}\n"));
+            }
+        }
+        for (operation, name) in &self.registry.selected {
+            text.push_str(&format!("{operation} = {name:?}\n"));
+        }
+        text
+    }
+
     /// The implementations of an operation, in the order in which they were added.
     pub fn available(&self, operation: OpKind) -> &[Arc<dyn Implementation>] {
         self.registry

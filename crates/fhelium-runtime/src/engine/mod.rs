@@ -2,6 +2,7 @@
 
 mod eager;
 mod keys;
+mod shared;
 
 pub(crate) use keys::KeyRegistry;
 pub use keys::{EvaluationKeys, KeySet};
@@ -69,14 +70,16 @@ impl Engine {
             Some(seed) => Randomness::from_seed_for_tests(seed),
             None => Randomness::from_os()?,
         };
-        Ok(Arc::new_cyclic(|this| Engine {
+        let engine = Arc::new_cyclic(|this| Engine {
             this: this.clone(),
             context,
             device: options.device,
             backend: options.backend,
             randomness,
             registry: KeyRegistry::default(),
-        }))
+        });
+        shared::remember(&engine);
+        Ok(engine)
     }
 
     /// The shared handle of this engine, for implementations that keep it.

@@ -287,25 +287,20 @@ impl Lowering<'_> {
                 let product = self.product(x, x)?;
                 self.op(Rns::Pack, &product)?
             }
-            Ckks::MulRelin | Ckks::SquareRelin => {
-                let y = if kind == Ckks::MulRelin {
-                    operands[1]
-                } else {
-                    x
-                };
-                let [first, second, third] = self.product(x, y)?;
-                let two = self.op(Rns::Pack, &[first, second])?;
-                let digits = self.digits(third, self.level(x))?;
-                let switched = self.switch(&digits, operands[operands.len() - 1])?;
-                self.op(Rns::Add, &[two, switched])?
+            Ckks::MulRelin => self.relinearized_product(x, operands[1], operands[2])?,
+            Ckks::SquareRelin => self.relinearized_product(x, x, operands[1])?,
+            Ckks::Relinearize => self.relinearized(x, operands[1])?,
+            Ckks::MulRelinRescale => {
+                let product = self.relinearized_product(x, operands[1], operands[2])?;
+                self.op(Rns::Rescale, &[product])?
             }
-            Ckks::Relinearize => {
-                let residues = self.residues(x)?;
-                let [first, second, third] = [0, 1, 2].map(|part| self.part(residues, part));
-                let two = self.op(Rns::Pack, &[first?, second?])?;
-                let digits = self.digits(third?, self.level(x))?;
-                let switched = self.switch(&digits, operands[1])?;
-                self.op(Rns::Add, &[two, switched])?
+            Ckks::SquareRelinRescale => {
+                let product = self.relinearized_product(x, x, operands[1])?;
+                self.op(Rns::Rescale, &[product])?
+            }
+            Ckks::RelinearizeRescale => {
+                let product = self.relinearized(x, operands[1])?;
+                self.op(Rns::Rescale, &[product])?
             }
             Ckks::MulPlain => {
                 let p = self.plain_residues(operands[1], self.level(x))?;
@@ -323,6 +318,41 @@ impl Lowering<'_> {
         };
         self.residues[op.results()[0].index()] = Some(result);
         Ok(())
+    }
+
+    /// Two parts of the product of two ciphertexts.
+    fn relinearized_product(
+        &mut self,
+        x: ValueId,
+        y: ValueId,
+        key: ValueId,
+    ) -> Result<ValueId, IrError> {
+        let parts = self.product(x, y)?;
+        self.switched(parts, self.level(x), key)
+    }
+
+    /// Two parts of a ciphertext of three.
+    fn relinearized(&mut self, x: ValueId, key: ValueId) -> Result<ValueId, IrError> {
+        let residues = self.residues(x)?;
+        let parts = [
+            self.part(residues, 0)?,
+            self.part(residues, 1)?,
+            self.part(residues, 2)?,
+        ];
+        self.switched(parts, self.level(x), key)
+    }
+
+    /// The first two parts and the key switch of the third.
+    fn switched(
+        &mut self,
+        [first, second, third]: [ValueId; 3],
+        level: usize,
+        key: ValueId,
+    ) -> Result<ValueId, IrError> {
+        let two = self.op(Rns::Pack, &[first, second])?;
+        let digits = self.digits(third, level)?;
+        let switched = self.switch(&digits, key)?;
+        self.op(Rns::Add, &[two, switched])
     }
 
     fn unary(

@@ -1,0 +1,83 @@
+//! The engines of this process, for values that come from outside and have none.
+
+use super::{Engine, EngineOptions};
+use crate::{Device, RuntimeError};
+use fhelium_ckks::{Parameters, ParametersId};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Every engine that is alive, and those that this module made, which stay.
+#[derive(Default)]
+struct Engines {
+    /// In the order in which they were made.
+    alive: Vec<Known>,
+    kept: HashMap<(u32, ParametersId), Arc<Engine>>,
+}
+
+struct Known {
+    engine: Weak<Engine>,
+    parameters: ParametersId,
+    device: Device,
+    /// After a fork, the child's copies of the parent's engines have lost their threads.
+    process: u32,
+}
+
+fn engines() -> MutexGuard<'static, Engines> {
+    static ENGINES: LazyLock<Mutex<Engines>> = LazyLock::new(Mutex::default);
+    // Lists that are only added to and thinned out are whole after a panic too.
+    ENGINES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers an engine for as long as it lives.
+pub(super) fn remember(engine: &Arc<Engine>) {
+    let mut engines = engines();
+    engines
+        .alive
+        .retain(|known| known.engine.strong_count() > 0);
+    engines.alive.push(Known {
+        engine: Arc::downgrade(engine),
+        parameters: engine.parameters().id(),
+        device: engine.device(),
+        process: std::process::id(),
+    });
+}
+
+impl Engines {
+    fn find(&self, parameters: ParametersId) -> Option<Arc<Engine>> {
+        let process = std::process::id();
+        let of = |device: Device| {
+            let mut known = self.alive.iter().rev().filter(|known| {
+                known.parameters == parameters
+                    && known.process == process
+                    && (device == Device::Cpu) == (known.device == Device::Cpu)
+            });
+            known.find_map(|known| known.engine.upgrade())
+        };
+        // Values are loaded into host memory.
+        of(Device::Cpu).or_else(|| of(Device::Cuda(0)))
+    }
+}
+
+impl Engine {
+    /// An engine for values that come from outside: the one of this process that was made last
+    /// for these parameters and is still alive, one on the CPU before others. Where there is
+    /// none, one is made with the default options, and stays for as long as the process.
+    ///
+    /// # Errors
+    /// Those of [`Engine::new`].
+    pub fn for_parameters(parameters: &Parameters) -> Result<Arc<Engine>, RuntimeError> {
+        if let Some(engine) = engines().find(parameters.id()) {
+            return Ok(engine);
+        }
+        // One at a time, and not under the lock that making an engine takes.
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = engines().find(parameters.id()) {
+            return Ok(engine);
+        }
+        let engine = Engine::new(parameters, EngineOptions::default())?;
+        let key = (std::process::id(), parameters.id());
+        engines().kept.insert(key, engine.clone());
+        Ok(engine)
+    }
+}
