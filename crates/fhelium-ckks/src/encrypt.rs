@@ -244,7 +244,7 @@ impl Context {
             let ring = &self.limbs()[index % limbs];
             let mut noise = Zeroizing::new(vec![0; n]);
             let item = &normals[index / limbs * n..][..n];
-            scale.round(item).residues(ring.modulus(), &mut noise);
+            scale.round(item).residues(ring, &mut noise);
             ring.forward(&mut noise);
             ring.add_assign(out, &noise);
         });

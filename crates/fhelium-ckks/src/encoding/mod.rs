@@ -204,7 +204,7 @@ impl Context {
             .collect();
         self.each_limb(&mut data, |index, out| {
             let limb = &self.limbs()[index % limbs];
-            items[index / limbs].residues(limb.modulus(), out);
+            items[index / limbs].residues(limb, out);
             limb.forward(out);
         });
         data

@@ -1,6 +1,6 @@
 //! Real coefficients to the residues of the nearest integers, at scales of any size.
 
-use crate::arith::Modulus;
+use crate::arith::{Limb, Modulus};
 use fhelium_state::Scale;
 
 /// A scale as a mantissa in [1, 2) and a power of two: a scale of thousands of bits, which deep
@@ -18,12 +18,8 @@ pub(crate) struct Rounded<'a> {
     largest: f64,
 }
 
-/// Integers below this are rounded as floats and fit an i64.
-const I64_LIMIT: f64 = (1u64 << 62) as f64;
-
-/// Adding this to a float below [`ROUND_LIMIT`] rounds it to an integer, ties to even.
-const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
-const ROUND_LIMIT: f64 = (1u64 << 51) as f64;
+/// Integers below this are rounded as floats: the limit of [`Limb::round_into`].
+const FLOAT_LIMIT: f64 = (1u64 << 62) as f64;
 
 impl ExactScale {
     pub fn new(scale: &Scale) -> Self {
@@ -89,37 +85,22 @@ impl ExactScale {
 
 impl Rounded<'_> {
     /// The residues of the integers nearest to coefficient * 2^exponent; ties go to even.
-    pub fn residues(&self, modulus: Modulus, out: &mut [u64]) {
-        let p = modulus.value();
-        let pairs = out.iter_mut().zip(self.coefficients);
+    pub fn residues(&self, ring: &Limb, out: &mut [u64]) {
         let largest = times_power_of_two(self.largest, self.exponent);
-        if self.exponent > 1000 || largest >= I64_LIMIT {
-            let shifts = Float::of(self.largest).exponent + self.exponent;
-            let doubled = |&power: &u64| Some(modulus.add(power, power));
-            let powers: Vec<u64> = std::iter::successors(Some(1), doubled)
-                .take(shifts.max(0) as usize + 1)
-                .collect();
-            for (residue, &value) in pairs {
-                *residue = exact_residue(value, self.exponent, modulus, |shift| {
-                    powers[shift as usize]
-                });
-            }
+        if self.exponent <= 1000 && largest < FLOAT_LIMIT {
+            ring.round_into(out, self.coefficients, 2f64.powi(self.exponent));
             return;
         }
-        let power = 2f64.powi(self.exponent);
-        if largest < ROUND_LIMIT && largest < p as f64 - 1.0 {
-            // The sum's lowest bits are the rounded integer.
-            let integer = |value: f64| {
-                ((value * power + ROUND).to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64)
-            };
-            for (residue, &value) in pairs {
-                let value = integer(value);
-                *residue = (value + ((value >> 63) & p as i64)) as u64;
-            }
-        } else {
-            for (residue, &value) in pairs {
-                *residue = modulus.from_i64((value * power).round_ties_even() as i64);
-            }
+        let modulus = ring.modulus();
+        let shifts = Float::of(self.largest).exponent + self.exponent;
+        let doubled = |&power: &u64| Some(modulus.add(power, power));
+        let powers: Vec<u64> = std::iter::successors(Some(1), doubled)
+            .take(shifts.max(0) as usize + 1)
+            .collect();
+        for (residue, &value) in out.iter_mut().zip(self.coefficients) {
+            *residue = exact_residue(value, self.exponent, modulus, |shift| {
+                powers[shift as usize]
+            });
         }
     }
 }
@@ -179,6 +160,7 @@ fn times_power_of_two(value: f64, exponent: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arith::{Tier, primes};
     use num_bigint::BigInt;
     use proptest::prelude::*;
 
@@ -215,20 +197,20 @@ mod tests {
             values in prop::collection::vec(-1e6f64..1e6, 1..8),
             tiny in any::<f64>().prop_filter("subnormal or small", |v| v.abs() < 1.0),
             bits in 0u32..1200,
-            p in prop::sample::select(vec![40961u64, (1 << 40) + 32769, (1 << 61) - 1]),
+            tier in prop::sample::select(Tier::available()),
+            near in prop::sample::select(vec![40_000u64, 1 << 40, (1 << 61) - 1]),
         ) {
-            let modulus = Modulus::new(p);
-            prop_assume!(modulus.is_ok());
-            let modulus = modulus.unwrap();
+            let p = primes::primes_below(near, 9).next().unwrap();
+            let ring = Limb::new(256, p, tier).unwrap();
             let mut values = values;
             values.push(tiny);
             let scale = ExactScale::new(&Scale::from_bits(bits));
             let mut out = vec![0; values.len()];
-            scale.round(&values).residues(modulus, &mut out);
+            scale.round(&values).residues(&ring, &mut out);
             for (&residue, &value) in out.iter().zip(&values) {
                 let expected = modulo(&nearest(value, bits as i32), p);
                 prop_assert_eq!(residue, expected, "{} * 2^{}", value, bits);
-                prop_assert_eq!(scale.residue(value, modulus), expected);
+                prop_assert_eq!(scale.residue(value, ring.modulus()), expected);
             }
         }
     }
