@@ -152,7 +152,7 @@ impl PublicKey {
 
     /// The uniform half, expanded once.
     pub(crate) fn uniform(&self, context: &Context) -> &[u64] {
-        self.a.get_or_init(|| {
+        once(&self.a, || {
             let mut a = vec![0; self.b.len()];
             context.each_limb(&mut a, |index, limb| {
                 let modulus = context.limbs()[index].modulus();
@@ -161,6 +161,19 @@ impl PublicKey {
             a
         })
     }
+}
+
+/// What a cell holds, made at the first use.
+///
+/// `make` works on the context's threads, so it must not run inside the cell's lock: a thread that
+/// waits in it for others may take up another operation, which would wait for the lock. Threads that
+/// come at the same time make it twice, the same.
+fn once(cell: &OnceLock<Vec<u64>>, make: impl FnOnce() -> Vec<u64>) -> &[u64] {
+    if let Some(made) = cell.get() {
+        return made;
+    }
+    let made = make();
+    cell.get_or_init(|| made)
 }
 
 impl fmt::Debug for PublicKey {

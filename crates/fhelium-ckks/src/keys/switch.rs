@@ -165,7 +165,7 @@ impl KeySwitchKey {
 
     /// The uniform halves, (digit, limb, N) in the transform domain, expanded once.
     pub fn uniform(&self, context: &Context) -> &[u64] {
-        self.a.get_or_init(|| {
+        super::once(&self.a, || {
             let mut a = vec![0; self.b.len()];
             let limbs = context.limbs().len();
             context.each_limb(&mut a, |index, out| {

@@ -32,9 +32,27 @@ struct Digit {
 
 /// Decomposed digits, the polynomial that they are of, and the key to multiply them with.
 pub(super) struct KeyProduct<'a> {
-    pub digits: &'a Digits,
-    pub polynomial: &'a [u64],
-    pub key: &'a KeySwitchKey,
+    digits: &'a Digits,
+    polynomial: &'a [u64],
+    key: &'a KeySwitchKey,
+    /// The key's uniform halves.
+    uniform: &'a [u64],
+}
+
+impl<'a> KeyProduct<'a> {
+    pub fn new(
+        context: &Context,
+        digits: &'a Digits,
+        polynomial: &'a [u64],
+        key: &'a KeySwitchKey,
+    ) -> Self {
+        KeyProduct {
+            digits,
+            polynomial,
+            key,
+            uniform: key.uniform(context),
+        }
+    }
 }
 
 impl Context {
@@ -103,12 +121,14 @@ impl Context {
     ) {
         let n = self.n();
         let half = out.len() / 2;
-        let special = self.special_sums(product);
+        let level = product.digits.level;
+        let special = level + 1..level + 1 + self.special_count();
+        let special = self.coefficient_sums(product, special, |_, _| {});
         let targets = out.chunks_exact_mut(half);
         let targets = targets
             .map(|part| part.chunks_exact_mut(n).collect())
             .collect();
-        self.remainders(product.digits.level, &special, targets);
+        self.remainders(level, &special, targets);
         let (b, a) = out.split_at_mut(half);
         let rows = b.chunks_exact_mut(n).zip(a.chunks_exact_mut(n));
         let tasks = rows.zip(extras).enumerate().collect();
@@ -135,30 +155,28 @@ impl Context {
     pub(super) fn switch_rescale(&self, product: &KeyProduct<'_>, pair: &[u64], out: &mut [u64]) {
         let n = self.n();
         let level = product.digits.level;
-        // P c + sum of one limb.
-        let total = |limb: usize| {
-            let mut sums = self.key_sums(product, limb);
+        // P c + sum in one limb.
+        let add_pair = |limb: usize, sums: &mut [u64]| {
             for (part, sum) in sums.chunks_exact_mut(n).enumerate() {
                 let term = &pair[(part * (level + 1) + limb) * n..][..n];
                 let ring = &self.limbs()[limb];
                 ring.mul_scalar_add_assign(sum, term, self.special_product(limb));
             }
-            sums
         };
-        let special = self.special_sums(product);
+        let limbs = level..level + 1 + self.special_count();
+        let coefficients = self.coefficient_sums(product, limbs, |limb, sums| {
+            if limb == level {
+                add_pair(limb, sums);
+            }
+        });
+        let (dividend, special) = coefficients.split_at(1);
         // The remainders modulo the top prime get a buffer, the others the result's place.
         let mut top = self.buffer(2 * n);
         let parts = out.chunks_exact_mut(level * n).zip(top.chunks_exact_mut(n));
         let targets = parts.map(|(part, top)| part.chunks_exact_mut(n).chain([top]).collect());
-        self.remainders(level, &special, targets.collect());
+        self.remainders(level, special, targets.collect());
         let ring = &self.limbs()[level];
-        for (top, sum) in top
-            .chunks_exact_mut(n)
-            .zip(total(level).chunks_exact_mut(n))
-        {
-            ring.inverse(sum);
-            ring.sub_mul_scalar_assign(top, sum, self.minus_special_inverse(level));
-        }
+        ring.sub_mul_scalar_assign(&mut top, &dividend[0], self.minus_special_inverse(level));
         let (top, prime) = (&*top, ring.modulus());
         let (b, a) = out.split_at_mut(level * n);
         let rows = b
@@ -171,7 +189,8 @@ impl Context {
             let modulus = ring.modulus();
             let inverse = modulus.neg(self.minus_prime_inverse(level, limb));
             let factor = modulus.mul(self.minus_special_inverse(limb), inverse);
-            let sums = total(limb);
+            let mut sums = self.key_sums(product, limb);
+            add_pair(limb, &mut sums);
             let mut t = self.buffer(n);
             let parts = [b, a]
                 .into_iter()
@@ -193,10 +212,11 @@ impl Context {
             digits,
             polynomial,
             key,
-        } = product;
+            uniform,
+        } = *product;
         let limb = self.extended_limb(digits.level, index);
         let rows = digits.rows(polynomial, index, n);
-        let [b, a] = [&key.b[..], key.uniform(self)].map(|half| {
+        let [b, a] = [&key.b[..], uniform].map(|half| {
             let digits = half.chunks_exact(self.limbs().len() * n).take(rows.len());
             digits
                 .map(|digit| &digit[limb * n..][..n])
@@ -208,22 +228,26 @@ impl Context {
         sums
     }
 
-    /// The sums in the special limbs, in the coefficient domain: for each limb two parts.
-    fn special_sums(&self, product: &KeyProduct<'_>) -> Vec<Buffer> {
-        let level = product.digits.level;
-        let mut special: Vec<_> = (0..self.special_count())
-            .map(|index| (level + 1 + index, Buffer::default()))
-            .collect();
+    /// The sums in some limbs of the extended modulus, in the coefficient domain: for each limb two
+    /// parts. `adjust` sees them before they are transformed back.
+    fn coefficient_sums(
+        &self,
+        product: &KeyProduct<'_>,
+        limbs: Range<usize>,
+        adjust: impl Fn(usize, &mut [u64]) + Send + Sync,
+    ) -> Vec<Buffer> {
+        let mut all: Vec<_> = limbs.map(|index| (index, Buffer::default())).collect();
         self.each(
-            special.iter_mut().collect(),
+            all.iter_mut().collect(),
             |(index, sums): &mut (usize, Buffer)| {
                 *sums = self.key_sums(product, *index);
-                let ring = &self.limbs()[self.extended_limb(level, *index)];
+                adjust(*index, sums);
+                let ring = &self.limbs()[self.extended_limb(product.digits.level, *index)];
                 sums.chunks_exact_mut(self.n())
                     .for_each(|part| ring.inverse(part));
             },
         );
-        special.into_iter().map(|(_, sums)| sums).collect()
+        all.into_iter().map(|(_, sums)| sums).collect()
     }
 
     /// The remainders modulo P of two parts given by their special limbs, centred, in the

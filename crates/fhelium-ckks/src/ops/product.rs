@@ -83,9 +83,9 @@ impl Context {
             .data
             .chunks_exact(3 * words)
             .zip(data.chunks_exact_mut(2 * words));
-        for (parts, out) in items {
-            self.relinearize_item(state.level, parts, key, out);
-        }
+        self.install(|| {
+            items.for_each(|(parts, out)| self.relinearize_item(state.level, parts, key, out));
+        });
         Ok(Ciphertext {
             state,
             data,
@@ -118,9 +118,10 @@ impl Context {
         let words = level * self.n();
         let items = ciphertext.data.chunks_exact(3 * (words + self.n()));
         let mut data = self.buffer(items.len() * 2 * words);
-        for (parts, out) in items.zip(data.chunks_exact_mut(2 * words)) {
-            self.relinearize_rescale_item(level, parts, key, out);
-        }
+        let items = items.zip(data.chunks_exact_mut(2 * words));
+        self.install(|| {
+            items.for_each(|(parts, out)| self.relinearize_rescale_item(level, parts, key, out));
+        });
         Ok(Ciphertext {
             state,
             data,
@@ -175,11 +176,7 @@ impl Context {
         let n = self.n();
         let (pair, polynomial) = parts.split_at(parts.len() / 3 * 2);
         let digits = &self.decompose(level, polynomial);
-        let product = KeyProduct {
-            digits,
-            polynomial,
-            key,
-        };
+        let product = KeyProduct::new(self, digits, polynomial, key);
         self.switch(&product, out, vec![(); level + 1], |limb, switched, ()| {
             for (part, out) in switched.into_iter().enumerate() {
                 let term = &pair[(part * (level + 1) + limb) * n..][..n];
@@ -198,15 +195,8 @@ impl Context {
     ) {
         let (pair, polynomial) = parts.split_at(parts.len() / 3 * 2);
         let digits = &self.decompose(level, polynomial);
-        self.switch_rescale(
-            &KeyProduct {
-                digits,
-                polynomial,
-                key,
-            },
-            pair,
-            out,
-        );
+        let product = KeyProduct::new(self, digits, polynomial, key);
+        self.switch_rescale(&product, pair, out);
     }
 }
 
@@ -252,15 +242,21 @@ impl<'a> Product<'a> {
 
     /// The product at another state, each item of two parts made by `finish` from the level and the
     /// three parts, which live only until then.
-    fn run(&self, state: CipherState, finish: impl Fn(usize, &[u64], &mut [u64])) -> Ciphertext {
+    fn run(
+        &self,
+        state: CipherState,
+        finish: impl Fn(usize, &[u64], &mut [u64]) + Send + Sync,
+    ) -> Ciphertext {
         let n = self.context.n();
         let words = 2 * (state.level + 1) * n;
         let mut data = self.context.buffer(self.batch.size() * words);
         let mut parts = self.context.buffer(3 * (self.state.level + 1) * n);
-        for (item, out) in data.chunks_exact_mut(words).enumerate() {
-            self.tensor(item, &mut parts);
-            finish(self.state.level, &parts, out);
-        }
+        self.context.install(|| {
+            for (item, out) in data.chunks_exact_mut(words).enumerate() {
+                self.tensor(item, &mut parts);
+                finish(self.state.level, &parts, out);
+            }
+        });
         self.with(state, data)
     }
 

@@ -71,15 +71,17 @@ impl Context {
         };
         let mut results: Vec<_> = kinds.iter().map(result).collect();
         let words = (state.level + 1) * self.n();
-        for (item, parts) in ciphertext.data.chunks_exact(2 * words).enumerate() {
-            let digits = self.decompose(state.level, &parts[words..]);
-            for (&(kind, key), result) in kinds.iter().zip(&mut results) {
-                if turning(kind) {
-                    let out = &mut result.data[item * 2 * words..][..2 * words];
-                    self.automorphism(kind, key, &digits, parts, out);
+        self.install(|| {
+            for (item, parts) in ciphertext.data.chunks_exact(2 * words).enumerate() {
+                let digits = self.decompose(state.level, &parts[words..]);
+                for (&(kind, key), result) in kinds.iter().zip(&mut results) {
+                    if turning(kind) {
+                        let out = &mut result.data[item * 2 * words..][..2 * words];
+                        self.automorphism(kind, key, &digits, parts, out);
+                    }
                 }
             }
-        }
+        });
         Ok(results)
     }
 
@@ -98,11 +100,7 @@ impl Context {
         let (first, second) = out.split_at_mut(c0.len());
         let rows = first.chunks_exact_mut(n).zip(second.chunks_exact_mut(n));
         let mut switched = self.buffer(parts.len());
-        let product = KeyProduct {
-            digits,
-            polynomial,
-            key,
-        };
+        let product = KeyProduct::new(self, digits, polynomial, key);
         self.switch(
             &product,
             &mut switched,
