@@ -8,6 +8,7 @@ inside one it is recorded.
 from __future__ import annotations
 
 import operator
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _LARGEST_INTEGER = 2**63 - 1
+_ARRAYS = (np.ndarray, list, tuple, memoryview, array)
 
 
 def kind_of(value: Any) -> str | None:
@@ -45,7 +47,7 @@ def kind_of(value: Any) -> str | None:
         return str(kind)
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
         return "scalar"
-    if isinstance(value, np.ndarray | list | tuple) or hasattr(type(value), "__dlpack__"):
+    if isinstance(value, _ARRAYS) or hasattr(type(value), "__dlpack__"):
         return "array"
     return None
 
@@ -97,13 +99,13 @@ def numeric_array(values: Any) -> np.ndarray[Any, Any]:
     """Values as an array of float64 or complex128; arrays come by numpy or by DLPack."""
     if not isinstance(values, np.ndarray) and hasattr(type(values), "__dlpack__"):
         values = np.from_dlpack(values)
-    array = np.asarray(values)
-    if array.dtype.kind in "biuf":
-        return array.astype(np.float64, copy=False)
-    if array.dtype.kind == "c":
-        return array.astype(np.complex128, copy=False)
+    numbers = np.asarray(values)
+    if numbers.dtype.kind in "biuf":
+        return numbers.astype(np.float64, copy=False)
+    if numbers.dtype.kind == "c":
+        return numbers.astype(np.complex128, copy=False)
     raise TypeError(
-        f"values must be real or complex numbers, found an array of dtype {array.dtype}; convert "
+        f"values must be real or complex numbers, found an array of dtype {numbers.dtype}; convert "
         "it with .astype(float)"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from array import array
 from collections import namedtuple
 from functools import reduce
 from typing import Any
@@ -64,6 +65,18 @@ def test_rule_36_containers_are_no_arguments() -> None:
     for container in ([np.ones(1)], (np.ones(1),), {"a": np.ones(1)}):
         with pytest.raises(TypeError, match="argument x is a"):
             f(container)
+
+
+def test_rule_36_pythons_own_arrays_are_arrays(bench: Any) -> None:
+    numbers = array("d", [1.0, 2.0, 3.0])
+    f = compile(lambda x: x + numbers)
+    for argument in (numbers, memoryview(numbers), np.array(numbers)):
+        np.testing.assert_array_equal(f(argument), [2.0, 4.0, 6.0])
+    assert len(f.specializations) == 1
+    numbers[0] = 10.0
+    np.testing.assert_array_equal(f(np.zeros(3)), [10.0, 2.0, 3.0])
+    found = bench.decrypt(bench.encrypt(memoryview(numbers)) + numbers)[:3]
+    assert np.abs(found - [20.0, 4.0, 6.0]).max() < 1e-5
 
 
 def test_rule_37_scalars_are_static_and_steer_the_function() -> None:

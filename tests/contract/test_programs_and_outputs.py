@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -207,6 +208,8 @@ def test_rule_71_outputs_are_rebuilt(bench: Any) -> None:
         lambda x: fh.Parameters,
         lambda x: {(1, 2): x},
         lambda x: [object()],
+        lambda x: namedtuple("Pair", "a b")(x, x),
+        lambda x: [bench.keys.relinearization],
     ):
         with pytest.raises(CaptureError, match=r"the returned value"):
             compile(refused)(np.ones(1))

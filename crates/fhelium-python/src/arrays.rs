@@ -1,5 +1,6 @@
 //! Clear arrays between numpy and Rust.
 
+use crate::engine::class_name;
 use crate::errors::bad_argument;
 use fhelium_runtime::tensor::{Element, Tensor};
 use ndarray::{ArcArray, ArrayD, IxDyn};
@@ -7,6 +8,7 @@ use numpy::{
     Complex32, Complex64, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
     PyUntypedArrayMethods,
 };
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -37,6 +39,12 @@ pub fn tensor_from(value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         )*};
     }
     try_types!(f64, Complex64, f32, i64, bool, Complex32, i32);
+    if value.cast::<PyUntypedArray>().is_err() && !b"biufc".contains(&array.dtype().kind()) {
+        return Err(PyTypeError::new_err(format!(
+            "expected a ciphertext, plaintext, evaluation key, array or number, found {}",
+            class_name(value)
+        )));
+    }
     Err(bad_argument(format!(
         "an array of dtype {} has no counterpart here: expected bool, int32, int64, float32, \
          float64, complex64 or complex128; convert with .astype first",

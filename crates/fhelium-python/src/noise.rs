@@ -12,6 +12,12 @@ pub struct PyNoiseEstimate(NoiseEstimate);
 
 #[pymethods]
 impl PyNoiseEstimate {
+    /// The polynomials: 1 for a plaintext, 2 or 3 for a ciphertext.
+    #[getter]
+    fn parts(&self) -> usize {
+        self.0.parts
+    }
+
     /// The level.
     #[getter]
     fn level(&self) -> usize {

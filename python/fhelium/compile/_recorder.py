@@ -274,10 +274,10 @@ class CaptureRecorder:
                 key: self._outputs(item, f"{where}[{key!r}]", depth + 1)
                 for key, item in value.items()
             }
-        if isinstance(value, Captured) or kind_of(value) not in (None, "scalar", "key"):
+        is_container = isinstance(value, tuple | list)
+        kind = None if is_container else kind_of(value)
+        if kind not in (None, "scalar", "key"):
             captured = self.lift(value)
-            if captured._type.kind == "key":
-                raise CaptureError(f"{where} is a key; a compiled function does not return keys")
             return _native.Output(self._id(captured))
         if isinstance(value, np.generic):
             return value.item()

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType as PyClass,
+    PyBool, PyComplex, PyDict, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType as PyClass,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -198,7 +198,10 @@ impl<'py> Call<'py> {
         if let Ok(key) = argument.cast::<PyEvaluationKey>() {
             return Ok(Some(Value::Key(key.get().key.clone())));
         }
-        if argument.cast::<PyUntypedArray>().is_ok() || is_numpy_scalar(argument)? {
+        if argument.cast::<PyUntypedArray>().is_ok()
+            || is_numpy_scalar(argument)?
+            || is_buffer(argument)?
+        {
             return Ok(Some(Value::from(tensor_from(argument)?)));
         }
         if argument.hasattr("__dlpack__")? {
@@ -215,6 +218,12 @@ impl<'py> Call<'py> {
         }
         Ok(None)
     }
+}
+
+/// Whether this is one of Python's own arrays, whose memory numpy reads.
+fn is_buffer(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_instance_of::<PyMemoryView>()
+        || value.get_type().fully_qualified_name()? == "array.array")
 }
 
 fn is_numpy_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -258,8 +267,10 @@ fn unsupported(function: &str, parameter: &str, argument: &Bound<'_, PyAny>) -> 
         "Scale" => "pass float(scale)",
         _ => "let the function reach it as a global or a closure variable",
     };
+    let vowel = found.starts_with(['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U']);
+    let article = if vowel { "an" } else { "a" };
     format!(
-        "{function}: the argument {parameter} is a {found}; arguments are ciphertexts, plaintexts, \
+        "{function}: the argument {parameter} is {article} {found}; arguments are ciphertexts, plaintexts, \
          evaluation keys, numpy or DLPack arrays, and static scalars (None, bool, int, float, \
          complex, str): {remedy}"
     )
