@@ -35,19 +35,20 @@ impl Pass for RescaleJoining {
         let matched = body.ops().iter().filter(|op| op.kind() == rescale).count();
         let taken = taken(body);
         let joined = taken.iter().filter(|&&taken| taken).count();
-        let mut result = PassResult::default();
-        result.stats = PassStats {
-            matched,
-            transformed: joined,
-            inserted: joined,
-            removed: 2 * joined,
-            skipped: matched - joined,
-        };
         if joined > 0 {
             let rewritten = join(&program, &taken).map_err(|error| context.ir_error(error))?;
             compilation.set_program(rewritten);
         }
-        Ok(result)
+        Ok(PassResult {
+            stats: PassStats {
+                matched,
+                transformed: joined,
+                inserted: joined,
+                removed: 2 * joined,
+                skipped: matched - joined,
+            },
+            ..PassResult::default()
+        })
     }
 }
 

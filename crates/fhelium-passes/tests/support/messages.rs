@@ -123,7 +123,9 @@ pub fn messages(
             Ckks::RelinearizeRescale | Ckks::MulRelinRescale | Ckks::SquareRelinRescale
         );
         // A joined operation computes a level above its result.
-        let basis = Basis::Q { level: level(ty) + usize::from(joined) };
+        let basis = Basis::Q {
+            level: level(ty) + usize::from(joined),
+        };
         let q = ring::modulus(&ring::primes(chain, basis));
         if kind == Ckks::Encode {
             let message = clear[op.operands()[0].index()].as_ref().unwrap();
