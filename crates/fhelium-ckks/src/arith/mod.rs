@@ -22,6 +22,7 @@ pub mod limb;
 pub mod modulus;
 pub mod order;
 mod pointwise;
+mod prefetch;
 pub mod primes;
 mod scalar;
 pub mod tier;
