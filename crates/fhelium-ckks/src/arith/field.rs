@@ -52,6 +52,8 @@ pub(super) trait Field<const W: usize>: Copy {
     fn store_term(self, a: Self::Term, bits: &mut [u64; W]);
 
     fn zero_real(self) -> Self::Real;
+    fn load_real(self, bits: &[u64; W]) -> Self::Real;
+    fn store_real(self, a: Self::Real, bits: &mut [u64; W]);
     /// sum + round(a) factor, in double precision with each step rounded to nearest.
     fn add_quotient(self, sum: Self::Real, a: Self::Term, factor: f64) -> Self::Real;
     /// The nearest integers of numbers in [0, 2^51).

@@ -1,8 +1,8 @@
 //! Number-theoretic arithmetic: moduli, primes, transforms, pointwise kernels and base conversion.
 //!
 //! Everything here works on *limbs*: contiguous slices of canonical `u64` residues of one prime.
-//! [`Limb`](limb::Limb) holds one prime's ring Z_p\[X\]/(X^N + 1),
-//! [`BaseConverter`](base_conversion::BaseConverter) moves coefficients from one set of primes to
+//! [`Limb`] holds one prime's ring Z_p\[X\]/(X^N + 1),
+//! [`BaseConverter`] moves coefficients from one set of primes to
 //! another. Both choose their kernels once, when they are made: a scalar 64-bit core that serves
 //! every prime below 2^61, and vector cores for primes below 2^49.5. Every core returns canonical
 //! residues, so all of them give the same bits.

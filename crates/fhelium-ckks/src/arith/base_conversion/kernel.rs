@@ -1,6 +1,7 @@
 //! The conversion's arithmetic, written once for every core.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::arith::error::ArithError;
 use crate::arith::field::{Field, load, store};
@@ -114,14 +115,7 @@ impl<F> Conversion<F> {
         let whole = len / W;
         for start in (0..whole).step_by(row) {
             let count = row.min(whole - start);
-            for vector in 0..count {
-                let place = Place {
-                    limb: start + vector,
-                    scratch: vector,
-                    row,
-                };
-                self.scale::<W, false>(from, &inverses, place, &mut scratch);
-            }
+            self.scale::<W, false>(from, &inverses, start..start + count, row, &mut scratch);
             for target in &self.targets {
                 let out = &mut *to[target.limb];
                 let blocked = count / VECTORS * VECTORS;
@@ -149,38 +143,45 @@ impl<F> Conversion<F> {
                 scratch: 0,
                 row,
             };
-            self.scale::<W, true>(from, &inverses, place, &mut scratch);
+            self.scale::<W, true>(from, &inverses, 0..1, row, &mut scratch);
             for target in &self.targets {
                 target.combine::<W, 1, true>(&scratch, place, to[target.limb]);
             }
         }
     }
 
-    /// One vector of y_i for each source prime, and of v in the last row.
+    /// A row of y_i for each source prime, and of v in the last row.
     #[inline(always)]
     fn scale<const W: usize, const REST: bool>(
         &self,
         from: &[&[u64]],
         inverses: &[F::Constant],
-        place: Place,
+        vectors: Range<usize>,
+        row: usize,
         scratch: &mut [[u64; W]],
     ) where
         F: Field<W>,
     {
-        let mut quotient = self.sources[0].field.zero_real();
-        let mut rows = scratch.chunks_exact_mut(place.row);
-        for (((source, &inverse), limb), row) in
-            self.sources.iter().zip(inverses).zip(from).zip(&mut rows)
-        {
-            let f = source.field;
-            let x = load::<F, W, REST>(f, limb, place.limb);
-            let y = f.term(f.mul_constant(x, inverse));
-            f.store_term(y, &mut row[place.scratch]);
-            quotient = f.add_quotient(quotient, y, source.reciprocal);
-        }
+        let (rows, quotients) = scratch.split_at_mut(self.sources.len() * row);
+        let quotients = &mut quotients[..vectors.len()];
         let f = self.sources[0].field;
-        if let Some(row) = rows.next() {
-            f.store_term(f.round_to_term(quotient), &mut row[place.scratch]);
+        for quotient in quotients.iter_mut() {
+            f.store_real(f.zero_real(), quotient);
+        }
+        let sources = self.sources.iter().zip(inverses).zip(from);
+        for (((source, &inverse), limb), row) in sources.zip(rows.chunks_exact_mut(row)) {
+            let f = source.field;
+            for ((vector, quotient), term) in vectors.clone().zip(quotients.iter_mut()).zip(row) {
+                let x = load::<F, W, REST>(f, limb, vector);
+                let y = f.term(f.mul_constant(x, inverse));
+                f.store_term(y, term);
+                let sum = f.add_quotient(f.load_real(quotient), y, source.reciprocal);
+                f.store_real(sum, quotient);
+            }
+        }
+        for quotient in quotients {
+            let sum = f.load_real(quotient);
+            f.store_term(f.round_to_term(sum), quotient);
         }
     }
 }

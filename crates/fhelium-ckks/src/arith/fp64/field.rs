@@ -252,6 +252,16 @@ impl<L: Lanes<W>, const W: usize> Field<W> for Fp64Field<L> {
     }
 
     #[inline(always)]
+    fn load_real(self, bits: &[u64; W]) -> L::Float {
+        self.lanes.as_float(self.lanes.load(bits))
+    }
+
+    #[inline(always)]
+    fn store_real(self, a: L::Float, bits: &mut [u64; W]) {
+        self.lanes.store_float(a, bits);
+    }
+
+    #[inline(always)]
     fn add_quotient(self, sum: L::Float, a: L::Float, factor: f64) -> L::Float {
         self.lanes
             .add(sum, self.lanes.mul(a, self.lanes.splat(factor)))

@@ -111,6 +111,16 @@ impl Field<1> for ScalarField {
     }
 
     #[inline(always)]
+    fn load_real(self, bits: &[u64; 1]) -> f64 {
+        f64::from_bits(bits[0])
+    }
+
+    #[inline(always)]
+    fn store_real(self, a: f64, bits: &mut [u64; 1]) {
+        bits[0] = a.to_bits();
+    }
+
+    #[inline(always)]
     fn add_quotient(self, sum: f64, a: u64, factor: f64) -> f64 {
         sum + a as f64 * factor
     }
