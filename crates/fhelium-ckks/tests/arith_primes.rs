@@ -106,6 +106,38 @@ fn tiers_have_names_and_unknown_ones_are_refused() {
     );
 }
 
+/// The variable is read at start-up, so each value gets a process of its own: this same test, which
+/// then finds the variable and reports what it detects.
+#[test]
+fn the_environment_forces_a_tier() {
+    if std::env::var_os("REPORT_TIER").is_some() {
+        match Tier::detect() {
+            Ok(tier) => println!("detected {tier}"),
+            Err(error) => println!("refused: {error}"),
+        }
+        return;
+    }
+    let report = |name: &str| {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_environment_forces_a_tier", "--nocapture"])
+            .env("REPORT_TIER", "1")
+            .env("FHELIUM_CPU_TIER", name)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for tier in Tier::available() {
+        assert!(report(tier.name()).contains(&format!("detected {tier}")));
+    }
+    let widest = Tier::available().pop().unwrap();
+    assert!(report("").contains(&format!("detected {widest}")));
+    let refusal = report("neon");
+    assert!(
+        refusal.contains("refused: CPU tier \"neon\" is unknown"),
+        "{refusal}"
+    );
+}
+
 #[test]
 fn moduli_must_be_odd_primes_below_2_to_the_61() {
     for value in [0, 1, 2, 9, 1 << 40] {
