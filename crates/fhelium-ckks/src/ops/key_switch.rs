@@ -131,16 +131,18 @@ impl Context {
         self.remainders(level, &special, targets);
         let (b, a) = out.split_at_mut(half);
         let rows = b.chunks_exact_mut(n).zip(a.chunks_exact_mut(n));
-        let tasks = rows.zip(extras).enumerate().collect();
+        let tasks = rows.zip(extras).enumerate();
+        let tasks = tasks
+            .map(|(limb, ((b, a), extra))| (limb, [b, a], extra))
+            .collect();
         self.each(
             tasks,
-            |(limb, ((b, a), extra)): (usize, ((&mut [u64], &mut [u64]), T))| {
+            |(limb, [b, a], extra): (usize, [&mut [u64]; 2], T)| {
                 let ring = &self.limbs()[limb];
                 let sums = self.key_sums(product, limb);
                 for (out, sum) in [&mut *b, &mut *a].into_iter().zip(sums.chunks_exact(n)) {
-                    ring.forward(out);
                     // (sum - remainder) / P, the sign turned twice so that the result is in place.
-                    ring.sub_mul_scalar_assign(out, sum, self.minus_special_inverse(limb));
+                    ring.forward_sub_mul_scalar_assign(out, sum, self.minus_special_inverse(limb));
                 }
                 finish(limb, [b, a], extra);
             },
@@ -199,8 +201,7 @@ impl Context {
             for ((out, top), sum) in parts {
                 ring.reduce_into(&mut t, top, prime);
                 ring.mul_scalar_add_assign(out, &t, self.special_product(limb));
-                ring.forward(out);
-                ring.sub_mul_scalar_assign(out, sum, factor);
+                ring.forward_sub_mul_scalar_assign(out, sum, factor);
             }
         });
     }
