@@ -188,6 +188,23 @@ mod tests {
         assert!(seen.insert(other));
     }
 
+    /// A forked process holds its parent's key; with it, both would encrypt under the same masks.
+    #[test]
+    fn another_process_takes_a_new_key() {
+        let first_bytes = |process: u32| {
+            let randomness = Randomness::from_os().unwrap();
+            let mut root = randomness.lock();
+            (root.key, root.process) = ([9; 32], process);
+            drop(root);
+            let bytes: [u8; 16] = randomness.draw().unwrap().stream(0).bytes();
+            bytes
+        };
+        let own = std::process::id();
+        assert_eq!(first_bytes(own), first_bytes(own));
+        assert_ne!(first_bytes(own + 1), first_bytes(own));
+        assert_ne!(first_bytes(own + 1), first_bytes(own + 1));
+    }
+
     #[test]
     fn debug_shows_no_key() {
         assert_eq!(

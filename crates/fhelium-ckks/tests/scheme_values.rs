@@ -180,6 +180,36 @@ fn encryption_under_either_key_stays_within_its_bound() {
     }
 }
 
+/// The error of a fresh ciphertext has the variance that ternary masks and secrets and errors of
+/// standard deviation 3.19 give: sigma^2 (1 + 4N/3) in each coefficient, sigma^2 under the secret.
+#[test]
+fn fresh_noise_has_the_variance_of_its_distributions() {
+    let zeros = vec![Complex64::default(); 8 * SLOTS];
+    let plain = BENCH.encode(&zeros, &[8, SLOTS], 1);
+    let n = 2.0 * SLOTS as f64;
+    let sigma = security::ERROR_STANDARD_DEVIATION;
+    for (key, variance) in [
+        (
+            EncryptionKey::from(&BENCH.public),
+            sigma.powi(2) * (1.0 + 4.0 * n / 3.0),
+        ),
+        (EncryptionKey::from(&BENCH.secret), sigma.powi(2)),
+    ] {
+        let x = BENCH
+            .context
+            .encrypt(&plain, key, &BENCH.randomness)
+            .unwrap();
+        let errors = BENCH.decrypt(&x);
+        let square = errors.iter().map(|e| e.norm_sqr()).sum::<f64>() / errors.len() as f64;
+        let found = square.sqrt() * BENCH.parameters().scale().to_f64() / n.sqrt();
+        assert!(
+            (found / variance.sqrt() - 1.0).abs() < 0.08,
+            "{found} {}",
+            variance.sqrt()
+        );
+    }
+}
+
 #[test]
 fn each_encryption_of_zero_is_another() {
     let zeros = vec![Complex64::default(); 2 * SLOTS];
