@@ -24,6 +24,7 @@ __all__ = [
     "conjugate",
     "drop_levels",
     "encode",
+    "integer",
     "kind_of",
     "multiply",
     "negate",
@@ -61,6 +62,11 @@ def apply(
     key: Any = None,
 ) -> Any:
     """Computes or records one operation; several results come as a list."""
+    if key is not None and kind_of(key) != "key":
+        raise TypeError(
+            f"{operation}: key must be an evaluation key, such as keys.relinearization or "
+            f"keys.rotations[1], found {type(key).__name__}"
+        )
     recorder = active_recorder()
     if recorder is not None:
         if engine is not None:
@@ -200,7 +206,8 @@ def negate(ciphertext: Any, *, engine: Any = None) -> Any:
     return _unary("he.neg", "negate", ciphertext, engine=engine)
 
 
-def _integer(operation: str, name: str, value: Any) -> int:
+def integer(operation: str, name: str, value: Any) -> int:
+    """The value as a Python integer; what is none is refused by name."""
     try:
         return operator.index(value)
     except TypeError:
@@ -211,14 +218,14 @@ def _integer(operation: str, name: str, value: Any) -> int:
 
 def rotate(ciphertext: Any, step: Any, *, engine: Any = None, key: Any = None) -> Any:
     """Slot i receives slot (i + step) modulo the slots."""
-    attributes = {"step": _integer("rotate", "step", step)}
+    attributes = {"step": integer("rotate", "step", step)}
     return _unary("he.rotate", "rotate", ciphertext, attributes, engine=engine, key=key)
 
 
 def rotate_many(ciphertext: Any, steps: Any, *, engine: Any = None, key: Any = None) -> list[Any]:
     """One rotation for each step, sharing what they have in common."""
     _encrypted("rotate_many", ciphertext)
-    integers = [_integer("rotate_many", "step", step) for step in steps]
+    integers = [integer("rotate_many", "step", step) for step in steps]
     slots = (engine or ciphertext).parameters.slots
     keys = [None if key is None or step % slots == 0 else _key_of(key, step) for step in integers]
     if active_recorder() is None and key is None:
@@ -258,7 +265,7 @@ def rescale(ciphertext: Any, *, engine: Any = None) -> Any:
 
 def drop_levels(ciphertext: Any, count: Any = 1, *, engine: Any = None) -> Any:
     """The same message and scale, `count` levels lower."""
-    attributes = {"count": _integer("drop_levels", "count", count)}
+    attributes = {"count": integer("drop_levels", "count", count)}
     return _unary("he.drop_levels", "drop_levels", ciphertext, attributes, engine=engine)
 
 
@@ -266,7 +273,7 @@ def sum_slots(ciphertext: Any, count: Any = None, *, engine: Any = None) -> Any:
     """Slot i receives the sum of slots i ... i + count - 1, modulo the slots."""
     _encrypted("sum_slots", ciphertext)
     slots = (engine or ciphertext).parameters.slots
-    number = slots if count is None else _integer("sum_slots", "count", count)
+    number = slots if count is None else integer("sum_slots", "count", count)
     if not 1 <= number <= slots or number & (number - 1):
         raise ArgumentError(
             f"sum_slots: count must be a power of two from 1 to the {slots} slots, found {number}"
@@ -400,7 +407,7 @@ class CipherOperators:
                 "numpy.roll without an axis would carry values from one batch entry to the next; "
                 "say axis=-1"
             )
-        return rotate(values, -_integer("numpy.roll", "shift", shift))
+        return rotate(values, -integer("numpy.roll", "shift", shift))
 
     def rotate(self, step: int, *, key: Any = None) -> Self:
         """Slot i receives slot (i + step) modulo the slots; see `Engine.rotate`."""

@@ -38,7 +38,8 @@ class Engine(_native.Engine):
             conjugation: Whether to make the key for `conjugate`.
         """
         refuse("key generation")
-        return self._keygen([int(step) for step in rotations], bool(conjugation))
+        steps = [_arithmetic.integer("keygen", "a rotation step", step) for step in rotations]
+        return self._keygen(steps, bool(conjugation))
 
     def use(self, keys: _native.EvaluationKeys) -> None:
         """Registers keys for rotate, conjugate and relinearize."""
