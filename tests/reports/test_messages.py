@@ -120,7 +120,7 @@ USES: list[tuple[Use, type[Exception], list[str]]] = [
     (lambda t: t.x == 1.0, TypeError, ["==", "decrypt"]),
     (lambda t: bool(t.x), TypeError, ["bool()", "decrypt"]),
     (lambda t: np.exp(t.x), TypeError, ["numpy.exp", "there are"]),
-    (lambda t: np.mean(t.x), TypeError, ["numpy.mean", "there are"]),
+    (lambda t: np.median(t.x), TypeError, ["numpy.median", "there are"]),
     (lambda t: np.maximum(t.x, 0), TypeError, ["maximum", "decrypt"]),
     (lambda t: np.roll(t.x, 0.5), TypeError, ["numpy.roll", "float", "integer"]),
     (lambda t: np.roll(t.x, 1, axis=0), TypeError, ["axis=0", "axis=-1"]),
@@ -164,9 +164,7 @@ USES: list[tuple[Use, type[Exception], list[str]]] = [
     (lambda t: t.x.to("tpu"), DeviceError, ["tpu", '"cpu"']),
     (lambda t: t.x.to(3), TypeError, ["int", "str"]),
     (lambda t: setattr(t.x, "level", 3), AttributeError, ["level"]),
-    (lambda t: len(t.x), TypeError, ["len()", "Ciphertext"]),
-    (lambda t: t.x[0], TypeError, ["Ciphertext", "subscriptable"]),
-    (lambda t: list(t.x), TypeError, ["Ciphertext", "iterable"]),
+    (lambda t: list(t.x), TypeError, ["Ciphertext", "itera"]),
     (lambda t: float(t.x), TypeError, ["Ciphertext"]),
     # Engines.
     (lambda t: fh.Engine(3), TypeError, ["int", "Parameters"]),
@@ -228,8 +226,6 @@ USES: list[tuple[Use, type[Exception], list[str]]] = [
     (lambda t: fh.Scale("nonsense"), ArgumentError, ["nonsense", "expected"]),
     (lambda t: t.keys.rotations[5], MissingKey, ["step 5", "[1, 2, 3, 4, 8, 509, 511]"]),
     (lambda t: t.keys.rotations["1"], Exception, ["str"]),
-    (lambda t: pickle.dumps(t.keys.secret), TypeError, ["SecretKey"]),
-    (lambda t: copy.deepcopy(t.keys.secret), TypeError, ["SecretKey"]),
     # Compiled functions.
     (lambda t: compile(3), TypeError, ["3", "int", "Python function"]),
     (lambda t: compile(len), TypeError, ["len", "Python function"]),
@@ -258,8 +254,8 @@ USES: list[tuple[Use, type[Exception], list[str]]] = [
     (lambda t: t.missing(t.x), SpecializationMiss, ["nothing is prepared", "prepare("]),
     (lambda t: compile(two)(t.x, t.theirs), KeyMismatch, ["two parameter sets", "2^38", "2^40"]),
     (lambda t: compile(two)(t.x, t.foreign), KeyMismatch, ["secret"]),
-    (lambda t: pickle.dumps(t.double), TypeError, ["pickle", "Program"]),
-    (lambda t: copy.deepcopy(t.double), TypeError, ["Program"]),
+    (lambda t: pickle.dumps(t.double), TypeError, ["pickle", "specialization"]),
+    (lambda t: copy.deepcopy(t.double), TypeError, ["pickle", "specialization"]),
     (lambda t: compile(plain_function, pipeline=lambda s: 3)(t.x), TypeError, ["int", "Pipeline"]),
     (lambda t: capture(plain_function, inputs={}), CompileInputError, ["'x'", "none"]),
     (
@@ -394,7 +390,7 @@ def makes_array(x: Any) -> Any:
 
 
 def has_no_such_attribute(x: Any) -> Any:
-    return x.sum()
+    return x.spam()
 
 
 def applies_exp(x: Any) -> Any:
@@ -482,7 +478,7 @@ CAPTURED: list[tuple[Any, type[Exception], list[str]]] = [
     (hashes, CaptureError, ["hashing"]),
     (converts, CaptureError, ["Python number", "static"]),
     (makes_array, CaptureError, ["array"]),
-    (has_no_such_attribute, CaptureError, ["'sum'", "rotate"]),
+    (has_no_such_attribute, CaptureError, ["'spam'", "rotate"]),
     (applies_exp, CaptureError, ["numpy.exp", "there are"]),
     (cubes, FheliumError, ["3", "1 and 2"]),
     (turns_by_half, Exception, ["float", "integer"]),

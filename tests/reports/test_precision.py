@@ -243,6 +243,9 @@ def test_arrays_of_other_libraries(bench: Any) -> None:
             found = bench.decrypt(call(Foreign(values)))
             assert found.dtype == np.float64
             np.testing.assert_allclose(found[:4], values.real, atol=1e-6)
+        clear = compile(lambda v: v + v)(Foreign(values))
+        assert clear.dtype == values.dtype
+        np.testing.assert_array_equal(clear, values + values)
 
 
 def test_torch_tensors(bench: Any) -> None:
