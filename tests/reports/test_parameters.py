@@ -180,6 +180,9 @@ def test_a_bad_argument_is_named(options: dict[str, Any], name: str, allow_insec
         ({"secret": 3}, "secret"),
         ({"allow_insecure": "no"}, "allow_insecure"),
         ({"depht": 3}, "depht"),
+        ({"depth": 2**70}, "depth"),
+        ({"scale_bits": -(2**70)}, "scale_bits"),
+        ({"special_primes": 2**64}, "special_primes"),
     ],
     ids=str,
 )

@@ -4,6 +4,7 @@ use crate::errors::{OrRaise, raise};
 use crate::scale::{PyScale, ScaleArgument};
 use fhelium_ckks::security::SecurityLevel;
 use fhelium_ckks::{CkksError, Parameters, Preset};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,12 +17,32 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Clone)]
 pub struct PyParameters(pub Parameters);
 
+/// An integer argument; the digits of one beyond 64 bits, which is out of every range here.
+struct Integer(Result<i64, String>);
+
+impl FromPyObject<'_, '_> for Integer {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match value.extract() {
+            Ok(value) => Ok(Integer(Ok(value))),
+            Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+                Ok(Integer(Err(value.str()?.to_string())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
 fn natural<T: TryFrom<i64>>(
     argument: &'static str,
-    value: i64,
+    Integer(value): Integer,
     expected: &'static str,
 ) -> PyResult<T> {
-    T::try_from(value).map_err(|_| refuse(argument, value, expected))
+    match value {
+        Ok(value) => T::try_from(value).map_err(|_| refuse(argument, value, expected)),
+        Err(digits) => Err(refuse(argument, digits, expected)),
+    }
 }
 
 fn refuse(argument: &'static str, value: impl ToString, expected: &str) -> PyErr {
@@ -33,33 +54,34 @@ fn refuse(argument: &'static str, value: impl ToString, expected: &str) -> PyErr
     raise(error.kind(), error)
 }
 
-fn security_level(bits: i64) -> PyResult<SecurityLevel> {
-    u32::try_from(bits)
-        .ok()
-        .and_then(SecurityLevel::from_bits)
-        .ok_or_else(|| refuse("security", bits, "128, 192 or 256"))
+fn security_level(bits: Integer) -> PyResult<SecurityLevel> {
+    const EXPECTED: &str = "128, 192 or 256";
+    let bits: u32 = natural("security", bits, EXPECTED)?;
+    SecurityLevel::from_bits(bits).ok_or_else(|| refuse("security", bits, EXPECTED))
 }
 
 #[pymethods]
 impl PyParameters {
     #[new]
     #[pyo3(signature = (
-        depth = 7, scale_bits = 40, *, log_n = None, first_bits = None, special_primes = None,
-        secret = "ternary", security = 128, allow_insecure = false
-    ))]
+        depth = Integer(Ok(7)), scale_bits = Integer(Ok(40)), *, log_n = None, first_bits = None,
+        special_primes = None, secret = "ternary", security = Integer(Ok(128)),
+        allow_insecure = false
+    ), text_signature = "(depth=7, scale_bits=40, *, log_n=None, first_bits=None, \
+        special_primes=None, secret='ternary', security=128, allow_insecure=False)")]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are Python's keyword arguments"
     )]
     fn new(
         py: Python<'_>,
-        depth: i64,
-        scale_bits: i64,
-        log_n: Option<i64>,
-        first_bits: Option<i64>,
-        special_primes: Option<i64>,
+        depth: Integer,
+        scale_bits: Integer,
+        log_n: Option<Integer>,
+        first_bits: Option<Integer>,
+        special_primes: Option<Integer>,
         secret: &str,
-        security: i64,
+        security: Integer,
         allow_insecure: bool,
     ) -> PyResult<Self> {
         if secret != "ternary" {
@@ -97,14 +119,15 @@ impl PyParameters {
     ///     allow_insecure: Whether to accept parameters below that security.
     #[staticmethod]
     #[pyo3(signature = (
-        log_n, moduli, special_moduli, scale, *, security = 128, allow_insecure = false
-    ))]
+        log_n, moduli, special_moduli, scale, *, security = Integer(Ok(128)), allow_insecure = false
+    ), text_signature = "(log_n, moduli, special_moduli, scale, *, security=128, \
+        allow_insecure=False)")]
     fn from_primes(
-        log_n: i64,
+        log_n: Integer,
         moduli: Vec<u64>,
         special_moduli: Vec<u64>,
         scale: ScaleArgument,
-        security: i64,
+        security: Integer,
         allow_insecure: bool,
     ) -> PyResult<Self> {
         let log_n = natural("log_n", log_n, "10..=17")?;
@@ -244,6 +267,13 @@ impl PyParameters {
         special_moduli: Vec<u64>,
         scale: ScaleArgument,
     ) -> PyResult<Self> {
-        PyParameters::from_primes(log_n, moduli, special_moduli, scale, 128, true)
+        PyParameters::from_primes(
+            Integer(Ok(log_n)),
+            moduli,
+            special_moduli,
+            scale,
+            Integer(Ok(128)),
+            true,
+        )
     }
 }
