@@ -18,6 +18,7 @@ from ._native import (
     build_info,
 )
 from ._presets import Preset
+from ._saving import dumps, inspect, load, loads, save
 from ._values import Ciphertext, Plaintext
 
 __version__: str = build_info()["version"]
@@ -44,6 +45,11 @@ __all__ = [
     "__version__",
     "build_info",
     "compile",
+    "dumps",
     "errors",
+    "inspect",
     "jit",
+    "load",
+    "loads",
+    "save",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = [
     "ArgumentError",
     "CaptureError",
+    "CompileCacheWarning",
     "CompileError",
     "CompileInputError",
     "DeviceError",
@@ -102,3 +103,7 @@ class OutOfMemory(FheliumError, MemoryError):
 
 class SerializationError(FheliumError, ValueError):
     """A file or text that does not hold what it should."""
+
+
+class CompileCacheWarning(UserWarning):
+    """An entry of the compile cache that is no good, or a directory that cannot be used."""

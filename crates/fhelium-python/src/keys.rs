@@ -3,7 +3,9 @@
 use crate::errors::raise;
 use crate::ir::PyType;
 use crate::parameters::PyParameters;
+use crate::saving::{Reduced, reduce, refuse_pickling};
 use fhelium_ckks::{KeyKind, KeySwitchKey, Parameters, PublicKey, SecretKey, normalize_step};
+use fhelium_runtime::persist::Object;
 use fhelium_runtime::{EvaluationKeys, KeySet, Value};
 use fhelium_state::ErrorKind;
 use pyo3::prelude::*;
@@ -14,21 +16,21 @@ use std::sync::Arc;
 #[pyclass(name = "SecretKey", module = "fhelium", frozen)]
 pub struct PySecretKey {
     pub key: Arc<SecretKey>,
-    parameters: Parameters,
+    pub parameters: Parameters,
 }
 
 /// The key that encrypts.
 #[pyclass(name = "PublicKey", module = "fhelium", frozen)]
 pub struct PyPublicKey {
     pub key: Arc<PublicKey>,
-    parameters: Parameters,
+    pub parameters: Parameters,
 }
 
 /// A key for relinearization, one rotation or conjugation.
 #[pyclass(name = "EvaluationKey", module = "fhelium", frozen)]
 pub struct PyEvaluationKey {
     pub key: Arc<KeySwitchKey>,
-    parameters: Parameters,
+    pub parameters: Parameters,
 }
 
 impl PyEvaluationKey {
@@ -39,6 +41,26 @@ impl PyEvaluationKey {
             parameters: parameters.clone(),
         }
     }
+}
+
+/// What a file holds of each.
+macro_rules! objects {
+    ($($class:ty => $kind:ident, $field:ident;)*) => {$(
+        impl $class {
+            /// What a file holds of it.
+            pub fn object(&self) -> Object {
+                Object::$kind(self.$field.clone(), self.parameters.clone())
+            }
+        }
+    )*};
+}
+
+objects! {
+    PySecretKey => SecretKey, key;
+    PyPublicKey => PublicKey, key;
+    PyEvaluationKey => EvaluationKey, key;
+    PyEvaluationKeys => EvaluationKeys, keys;
+    PyKeySet => KeySet, keys;
 }
 
 #[pymethods]
@@ -59,6 +81,19 @@ impl PySecretKey {
     #[getter]
     fn nbytes(&self) -> usize {
         self.key.nbytes()
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let instead = "send PublicKey or KeySet.evaluation() instead";
+        Err(refuse_pickling("SecretKey", instead))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {
@@ -84,6 +119,18 @@ impl PyPublicKey {
     #[getter]
     fn nbytes(&self) -> usize {
         self.key.nbytes()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, self.object())
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {
@@ -139,6 +186,18 @@ impl PyEvaluationKey {
         PyType(Value::Key(self.key.clone()).ty())
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, self.object())
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         let step = self
             .step()
@@ -156,7 +215,7 @@ impl PyEvaluationKey {
 #[derive(Clone)]
 pub struct PyRotationKeys {
     keys: BTreeMap<usize, Arc<KeySwitchKey>>,
-    parameters: Parameters,
+    pub parameters: Parameters,
 }
 
 impl PyRotationKeys {
@@ -229,6 +288,30 @@ impl PyRotationKeys {
         }
     }
 
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (PyEvaluationKeys, &'static str))> {
+        let keys = EvaluationKeys {
+            rotations: self.keys.clone(),
+            ..EvaluationKeys::default()
+        };
+        let holder = PyEvaluationKeys {
+            keys,
+            parameters: self.parameters.clone(),
+        };
+        let getattr = PyModule::import(py, "builtins")?.getattr("getattr")?;
+        Ok((getattr, (holder, "rotations")))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         format!("<RotationKeys for {:?}>", self.keys())
     }
@@ -243,6 +326,12 @@ pub struct PyKeySet {
 
 #[pymethods]
 impl PyKeySet {
+    /// The parameters.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.parameters.clone())
+    }
+
     /// The key that decrypts.
     #[getter]
     fn secret(&self) -> PySecretKey {
@@ -297,6 +386,19 @@ impl PyKeySet {
         }
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        let instead = "send KeySet.evaluation(), which holds no secret";
+        Err(refuse_pickling("KeySet", instead))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<KeySet of secret {}: rotations {:?}, {} bytes>",
@@ -316,6 +418,12 @@ pub struct PyEvaluationKeys {
 
 #[pymethods]
 impl PyEvaluationKeys {
+    /// The parameters.
+    #[getter]
+    fn parameters(&self) -> PyParameters {
+        PyParameters(self.parameters.clone())
+    }
+
     /// The key that encrypts, if it is here.
     #[getter]
     fn public(&self) -> Option<PyPublicKey> {
@@ -352,6 +460,18 @@ impl PyEvaluationKeys {
     #[getter]
     fn nbytes(&self) -> usize {
         self.keys.nbytes()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, self.object())
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,7 @@
 //! The Python extension module `fhelium._native`: it converts and calls, nothing more.
 
 mod arrays;
+mod attachment;
 mod compile;
 mod engine;
 mod errors;
@@ -8,6 +9,7 @@ mod ir;
 mod keys;
 mod noise;
 mod parameters;
+mod saving;
 mod scale;
 mod values;
 
@@ -43,7 +45,7 @@ mod native {
         PyConstantEncodings, PyDeadValues, PyExecutable, PyLowerToCkks, PyOperationBackend, PyPass,
         PyPassReport, PyPipeline, PyPythonPass, PyRequirements, PyRescaleJoining, PyReuse,
         PyRotationHoisting, PyRouteSelection, PySpecialization, default_pipeline,
-        program_requirements,
+        get_cache_directory, program_requirements, set_cache_directory,
     };
     #[pymodule_export]
     use crate::engine::PyEngine;
@@ -57,6 +59,8 @@ mod native {
     use crate::noise::{PyNoiseEstimate, PyNoiseModel};
     #[pymodule_export]
     use crate::parameters::PyParameters;
+    #[pymodule_export]
+    use crate::saving::{dumps, inspect, load, loads, save};
     #[pymodule_export]
     use crate::scale::PyScale;
     #[pymodule_export]

@@ -1,9 +1,11 @@
 //! Parameter sets.
 
 use crate::errors::{OrRaise, raise};
+use crate::saving::{Reduced, reduce};
 use crate::scale::{PyScale, ScaleArgument};
 use fhelium_ckks::security::SecurityLevel;
 use fhelium_ckks::{CkksError, Parameters, Preset};
+use fhelium_runtime::persist::Object;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -243,37 +245,15 @@ impl PyParameters {
         self.0.to_string()
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let parameters = &slf.get().0;
-        let arguments = (
-            parameters.log_n(),
-            parameters.moduli(),
-            parameters.special_moduli(),
-            parameters.scale().exact(),
-        );
-        Ok((
-            slf.get_type().getattr("_unpickle")?,
-            arguments.into_pyobject(slf.py())?,
-        ))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, Object::Parameters(self.0.clone()))
     }
 
-    /// Parameters that were made before, at whatever security they have.
-    #[staticmethod]
-    fn _unpickle(
-        log_n: i64,
-        moduli: Vec<u64>,
-        special_moduli: Vec<u64>,
-        scale: ScaleArgument,
-    ) -> PyResult<Self> {
-        PyParameters::from_primes(
-            Integer(Ok(log_n)),
-            moduli,
-            special_moduli,
-            scale,
-            Integer(Ok(128)),
-            true,
-        )
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 }

@@ -1,13 +1,16 @@
 //! Ciphertexts and plaintexts.
 
 use crate::arrays::{tensor_from, tensor_to_python};
+use crate::attachment::Attachment;
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::ir::PyType;
 use crate::keys::PyEvaluationKey;
 use crate::parameters::PyParameters;
+use crate::saving::{Reduced, reduce};
 use crate::scale::PyScale;
 use fhelium_ckks::{Ciphertext, Plaintext};
+use fhelium_runtime::persist::Object;
 use fhelium_runtime::{Device, Engine, Value};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -19,14 +22,14 @@ use std::sync::Arc;
 #[pyclass(name = "Ciphertext", module = "fhelium._native", frozen, subclass)]
 pub struct PyCiphertext {
     pub value: Arc<Ciphertext>,
-    pub engine: Arc<Engine>,
+    pub attachment: Attachment,
 }
 
 /// Encoded messages of all slots each, batched or not.
 #[pyclass(name = "Plaintext", module = "fhelium._native", frozen, subclass)]
 pub struct PyPlaintext {
     pub value: Arc<Plaintext>,
-    pub engine: Arc<Engine>,
+    pub attachment: Attachment,
 }
 
 fn check_device(device: &str) -> PyResult<()> {
@@ -39,13 +42,27 @@ fn check_device(device: &str) -> PyResult<()> {
     }
 }
 
+impl PyCiphertext {
+    /// What a file holds of it.
+    pub fn object(&self) -> Object {
+        Object::Ciphertext(self.value.clone(), self.attachment.parameters().clone())
+    }
+}
+
+impl PyPlaintext {
+    /// What a file holds of it.
+    pub fn object(&self) -> Object {
+        Object::Plaintext(self.value.clone(), self.attachment.parameters().clone())
+    }
+}
+
 #[pymethods]
 impl PyCiphertext {
     #[new]
     fn new(value: &Bound<'_, PyCiphertext>) -> Self {
         PyCiphertext {
             value: value.get().value.clone(),
-            engine: value.get().engine.clone(),
+            attachment: value.get().attachment.clone(),
         }
     }
 
@@ -76,7 +93,7 @@ impl PyCiphertext {
     /// Where its residues are.
     #[getter]
     fn device(&self) -> String {
-        self.engine.device().to_string()
+        self.attachment.device()
     }
 
     /// Bytes of its residues.
@@ -88,7 +105,7 @@ impl PyCiphertext {
     /// The parameters under which it was encrypted.
     #[getter]
     fn parameters(&self) -> PyParameters {
-        PyParameters(self.engine.parameters().clone())
+        PyParameters(self.attachment.parameters().clone())
     }
 
     /// The id of the secret that decrypts it.
@@ -105,19 +122,32 @@ impl PyCiphertext {
 
     /// The residues, shape (batch..., parts, primes, N) in the transform domain: for tests.
     fn _residues<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let n = self.engine.parameters().n();
+        let n = self.attachment.parameters().n();
         let mut shape = self.value.batch_shape().to_vec();
         shape.extend([self.value.state().parts, self.value.state().level + 1, n]);
         crate::arrays::array_to_python(py, &shape, self.value.data().to_vec())
     }
 
     #[getter]
-    fn _engine(&self) -> PyEngine {
-        PyEngine(self.engine.clone())
+    fn _engine(&self, py: Python<'_>) -> PyResult<PyEngine> {
+        self.attachment.engine(py).map(PyEngine)
     }
 
     fn _type(&self) -> PyType {
         PyType(Value::Ciphertext(self.value.clone()).ty())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, self.object())
+    }
+
+    // It never changes, so that a copy would be in nothing different.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {
@@ -137,7 +167,7 @@ impl PyPlaintext {
     fn new(value: &Bound<'_, PyPlaintext>) -> Self {
         PyPlaintext {
             value: value.get().value.clone(),
-            engine: value.get().engine.clone(),
+            attachment: value.get().attachment.clone(),
         }
     }
 
@@ -162,7 +192,7 @@ impl PyPlaintext {
     /// Where its residues are.
     #[getter]
     fn device(&self) -> String {
-        self.engine.device().to_string()
+        self.attachment.device()
     }
 
     /// Bytes of its residues.
@@ -174,7 +204,7 @@ impl PyPlaintext {
     /// The parameters for which it was encoded.
     #[getter]
     fn parameters(&self) -> PyParameters {
-        PyParameters(self.engine.parameters().clone())
+        PyParameters(self.attachment.parameters().clone())
     }
 
     /// The same plaintext on a device.
@@ -184,12 +214,25 @@ impl PyPlaintext {
     }
 
     #[getter]
-    fn _engine(&self) -> PyEngine {
-        PyEngine(self.engine.clone())
+    fn _engine(&self, py: Python<'_>) -> PyResult<PyEngine> {
+        self.attachment.engine(py).map(PyEngine)
     }
 
     fn _type(&self) -> PyType {
         PyType(Value::Plaintext(self.value.clone()).ty())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, self.object())
+    }
+
+    // It never changes, so that a copy would be in nothing different.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __repr__(&self) -> String {
@@ -217,7 +260,8 @@ pub fn register_values(
         .map_err(|_| PyRuntimeError::new_err("the classes of values are registered already"))
 }
 
-fn classes(py: Python<'_>) -> PyResult<&(Py<PyClass>, Py<PyClass>)> {
+/// The public classes of ciphertexts and plaintexts.
+pub fn public_classes(py: Python<'_>) -> PyResult<&(Py<PyClass>, Py<PyClass>)> {
     CLASSES
         .get(py)
         .ok_or_else(|| PyRuntimeError::new_err("import fhelium, not fhelium._native"))
@@ -236,6 +280,26 @@ pub fn value_from(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
 }
 
+/// A ciphertext as a Python object.
+pub fn wrap_ciphertext(
+    py: Python<'_>,
+    value: Arc<Ciphertext>,
+    attachment: Attachment,
+) -> PyResult<Bound<'_, PyAny>> {
+    let class = public_classes(py)?.0.bind(py);
+    class.call1((PyCiphertext { value, attachment },))
+}
+
+/// A plaintext as a Python object.
+pub fn wrap_plaintext(
+    py: Python<'_>,
+    value: Arc<Plaintext>,
+    attachment: Attachment,
+) -> PyResult<Bound<'_, PyAny>> {
+    let class = public_classes(py)?.1.bind(py);
+    class.call1((PyPlaintext { value, attachment },))
+}
+
 /// A value as a Python object that belongs to an engine.
 pub fn value_to_python<'py>(
     py: Python<'py>,
@@ -243,20 +307,8 @@ pub fn value_to_python<'py>(
     engine: &Arc<Engine>,
 ) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Value::Ciphertext(value) => {
-            let engine = engine.clone();
-            classes(py)?
-                .0
-                .bind(py)
-                .call1((PyCiphertext { value, engine },))
-        }
-        Value::Plaintext(value) => {
-            let engine = engine.clone();
-            classes(py)?
-                .1
-                .bind(py)
-                .call1((PyPlaintext { value, engine },))
-        }
+        Value::Ciphertext(value) => wrap_ciphertext(py, value, Attachment::To(engine.clone())),
+        Value::Plaintext(value) => wrap_plaintext(py, value, Attachment::To(engine.clone())),
         Value::Tensor(tensor) => tensor_to_python(py, &tensor),
         Value::Key(key) => {
             let key = PyEvaluationKey::new(key, engine.parameters());

@@ -29,6 +29,7 @@ from .._native import (
     default_pipeline,
 )
 from ..errors import SpecializationMiss
+from ._cache import cache_directory
 from ._callable import CompiledCallable, compile
 from ._capture import capture
 from ._check import PrecisionReport, PrecisionRow
@@ -69,6 +70,7 @@ __all__ = [
     "Specialization",
     "SpecializationMiss",
     "Type",
+    "cache_directory",
     "capture",
     "compile",
     "default_pipeline",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from .. import _native
 from .._arithmetic import kind_of
@@ -53,6 +54,8 @@ class CompiledCallable(Generic[P, R]):
             None keeps all.
         frozen_materials: Whether fixed arrays are read once, at the first call, instead of being
             looked at for changes on each call.
+        cache_directory: A directory in which compiled Programs are kept for later processes; None
+            for the process' one (see `cache_directory()`), False for none.
         guard_constants: Whether each call looks for changes of the globals, closure variables and
             defaults that were captured, and captures anew after one. By default such a change is
             not noticed until `clear`.
@@ -70,6 +73,7 @@ class CompiledCallable(Generic[P, R]):
         material_names: Mapping[str, Any] | None = None,
         max_specializations: int | None = None,
         frozen_materials: bool = False,
+        cache_directory: str | os.PathLike[str] | Literal[False] | None = None,
         guard_constants: bool = False,
     ) -> None:
         if on_miss not in _POLICIES:
@@ -109,6 +113,7 @@ class CompiledCallable(Generic[P, R]):
             on_miss == "error",
             max_specializations,
             frozen_materials,
+            cache_directory,
         )
 
     # --- the source --------------------------------------------------------------------------
@@ -271,6 +276,16 @@ class CompiledCallable(Generic[P, R]):
         return self._core.misses
 
     @property
+    def disk_hits(self) -> int:
+        """Specializations whose compiled Program came from the cache directory."""
+        return self._core.disk_hits
+
+    @property
+    def disk_misses(self) -> int:
+        """Specializations that were compiled and then written to the cache directory."""
+        return self._core.disk_misses
+
+    @property
     def evictions(self) -> int:
         """Specializations dropped because of `max_specializations`."""
         return self._core.evictions
@@ -296,7 +311,7 @@ class CompiledCallable(Generic[P, R]):
     def __reduce__(self) -> Any:
         raise TypeError(
             f"the compiled function {self._name} cannot be pickled: pickle the Program of a "
-            "specialization, or the function itself, and compile it again"
+            "specialization, or its .compilation, which has the captured data too, and compile that"
         )
 
     # --- what the core asks for --------------------------------------------------------------

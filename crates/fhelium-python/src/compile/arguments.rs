@@ -1,6 +1,7 @@
 //! The arguments of a call: bound to the parameters, and what they are.
 
 use crate::arrays::tensor_from;
+use crate::attachment::Attachment;
 use crate::engine::class_name;
 use crate::keys::PyEvaluationKey;
 use crate::values::{PyCiphertext, PyPlaintext};
@@ -184,15 +185,23 @@ impl Parameters {
 }
 
 impl<'py> Call<'py> {
+    /// Takes the engine of a value, unless an earlier one gave its own.
+    fn join(&mut self, py: Python<'py>, attachment: &Attachment) -> PyResult<()> {
+        if self.engine.is_none() {
+            self.engine = Some(attachment.engine(py)?);
+        }
+        Ok(())
+    }
+
     fn value(&mut self, argument: &Bound<'py, PyAny>) -> PyResult<Option<Value>> {
         if let Ok(ciphertext) = argument.cast::<PyCiphertext>() {
             let ciphertext = ciphertext.get();
-            self.engine.get_or_insert_with(|| ciphertext.engine.clone());
+            self.join(argument.py(), &ciphertext.attachment)?;
             return Ok(Some(Value::Ciphertext(ciphertext.value.clone())));
         }
         if let Ok(plaintext) = argument.cast::<PyPlaintext>() {
             let plaintext = plaintext.get();
-            self.engine.get_or_insert_with(|| plaintext.engine.clone());
+            self.join(argument.py(), &plaintext.attachment)?;
             return Ok(Some(Value::Plaintext(plaintext.value.clone())));
         }
         if let Ok(key) = argument.cast::<PyEvaluationKey>() {

@@ -2,6 +2,7 @@
 
 use super::arguments::{Arguments, Call, Parameters};
 use super::backend::PyOperationBackend;
+use super::cache::CacheChoice;
 use super::compilation::PyCompilation;
 use super::passes::PyPipeline;
 use super::signature::PyCallSignature;
@@ -9,6 +10,7 @@ use super::specialization::{PySpecialization, run};
 use crate::errors::IntoPython;
 use crate::ir::PyType;
 use fhelium_ckks::Preset;
+use fhelium_runtime::persist::CacheOutcome;
 use fhelium_runtime::{
     CallSignature, Engine, EngineOptions, OperationBackend, PrepareOptions, RecursivePreparation,
     RuntimeError, Specialization, SpecializationCache, SpecializationMiss, nearest, prepare,
@@ -16,7 +18,9 @@ use fhelium_runtime::{
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -28,6 +32,9 @@ pub struct PyCallableCore {
     error_on_miss: bool,
     frozen_materials: bool,
     backend: Option<OperationBackend>,
+    cache_choice: CacheChoice,
+    disk_hits: AtomicU64,
+    disk_misses: AtomicU64,
     cache: SpecializationCache<Py<PySpecialization>>,
     /// Variants compiled for another backend, to be linked when they are asked for.
     unlinked: Mutex<HashMap<CallSignature, Py<PySpecialization>>>,
@@ -116,7 +123,9 @@ impl PyCallableCore {
             ..
         } = call;
         let engine = engine.clone();
-        py.detach(|| {
+        let cache = self.cache_choice.cache();
+        let mut warning = None;
+        let prepared = py.detach(|| {
             self.cache.get_or_prepare(signature, || {
                 let unlinked = self.unlinked();
                 let known = unlinked.get(signature);
@@ -147,27 +156,44 @@ impl PyCallableCore {
                             };
                         let options = PrepareOptions {
                             capture: started.elapsed(),
+                            cache: cache.as_deref(),
                             ..options
                         };
-                        prepare(
+                        let made = prepare(
                             &compilation.0,
                             &pipeline,
                             &self.backend(),
                             signature.clone(),
                             &engine,
                             options,
-                        )?
+                        )?;
+                        self.count(made.cache_use().outcome);
+                        warning.clone_from(&made.cache_use().warning);
+                        made
                     }
                 };
                 self.check_inputs(&specialization, is_value)?;
                 let object = PySpecialization::new(Arc::new(specialization));
                 Ok(Python::attach(|py| Py::new(py, object))?)
             })
-        })
-        .map_err(|failure| match failure {
+        });
+        let prepared = prepared.map_err(|failure| match failure {
             Failure::Python(error) => error,
             Failure::Runtime(error) => error.into_python(),
-        })
+        })?;
+        // Only now, that a warning turned into an error loses nothing.
+        if let Some(warning) = warning {
+            warn_of_cache(py, &warning)?;
+        }
+        Ok(prepared)
+    }
+
+    fn count(&self, outcome: CacheOutcome) {
+        match outcome {
+            CacheOutcome::Hit => self.disk_hits.fetch_add(1, Ordering::Relaxed),
+            CacheOutcome::Miss => self.disk_misses.fetch_add(1, Ordering::Relaxed),
+            CacheOutcome::Unused => return,
+        };
     }
 
     fn capture(
@@ -233,12 +259,21 @@ impl PyCallableCore {
     }
 }
 
+/// Warns of the cache directory, at the line that called the compiled function.
+fn warn_of_cache(py: Python<'_>, text: &str) -> PyResult<()> {
+    let class = PyModule::import(py, "fhelium.errors")?.getattr("CompileCacheWarning")?;
+    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+    PyErr::warn(py, &class, &text, 2)
+}
+
 #[pymethods]
 impl PyCallableCore {
     #[new]
     #[pyo3(signature = (
-        name, parameters, defaults, backend, error_on_miss, max_specializations, frozen_materials
+        name, parameters, defaults, backend, error_on_miss, max_specializations, frozen_materials,
+        cache_directory
     ))]
+    #[expect(clippy::too_many_arguments, reason = "they are CompiledCallable's")]
     fn new(
         name: String,
         parameters: Vec<(String, String, bool)>,
@@ -247,6 +282,7 @@ impl PyCallableCore {
         error_on_miss: bool,
         max_specializations: Option<usize>,
         frozen_materials: bool,
+        cache_directory: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         Ok(PyCallableCore {
             name,
@@ -254,6 +290,9 @@ impl PyCallableCore {
             error_on_miss,
             frozen_materials,
             backend: backend.map(|backend| backend.0.clone()),
+            cache_choice: CacheChoice::from_python(cache_directory.as_ref())?,
+            disk_hits: AtomicU64::new(0),
+            disk_misses: AtomicU64::new(0),
             cache: SpecializationCache::new(max_specializations.and_then(NonZeroUsize::new)),
             unlinked: Mutex::default(),
         })
@@ -338,6 +377,9 @@ impl PyCallableCore {
             error_on_miss: self.error_on_miss,
             frozen_materials: self.frozen_materials,
             backend: Some(backend.0.clone()),
+            cache_choice: self.cache_choice.clone(),
+            disk_hits: AtomicU64::new(0),
+            disk_misses: AtomicU64::new(0),
             cache: SpecializationCache::new(self.cache.limit()),
             unlinked: Mutex::new(unlinked),
         }
@@ -366,6 +408,18 @@ impl PyCallableCore {
     #[getter]
     fn misses(&self) -> u64 {
         self.cache.counters().misses
+    }
+
+    /// Variants whose compiled Program came from the cache directory.
+    #[getter]
+    fn disk_hits(&self) -> u64 {
+        self.disk_hits.load(Ordering::Relaxed)
+    }
+
+    /// Variants that were compiled and then written to the cache directory.
+    #[getter]
+    fn disk_misses(&self) -> u64 {
+        self.disk_misses.load(Ordering::Relaxed)
     }
 
     /// Variants dropped because of the limit.

@@ -2,10 +2,15 @@
 
 use super::materials::binding_from;
 use super::passes::PyPassReport;
+use crate::arrays::tensor_to_python;
 use crate::engine::PyEngine;
+use crate::errors::OrRaise;
 use crate::ir::PyProgram;
-use fhelium_passes::Compilation;
-use fhelium_runtime::Engine;
+use crate::saving::{Reduced, reduce};
+use crate::values::value_to_python;
+use fhelium_passes::{Bindings, Compilation};
+use fhelium_runtime::persist::Object;
+use fhelium_runtime::{Engine, MaterialBinding, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -65,6 +70,49 @@ impl PyCompilation {
         })?;
         let empty = || PyDict::new(py);
         PyCompilation::make(program.get().clone(), empty(), empty(), Vec::new())
+    }
+
+    /// A Compilation that was loaded, for an engine or for the one that its encrypted materials
+    /// find.
+    pub fn loaded(
+        py: Python<'_>,
+        loaded: Compilation,
+        engine: Option<&PyEngine>,
+    ) -> PyResult<Self> {
+        let materials = PyDict::new(py);
+        let mut engine = engine.map(|engine| engine.0.clone());
+        for symbol in loaded.material_bindings.names() {
+            let Some(binding) = loaded.material_bindings.get::<MaterialBinding>(symbol) else {
+                continue;
+            };
+            let value = binding.current().or_raise()?;
+            let object = match (&value, loaded.program().chain()) {
+                (Value::Tensor(tensor), _) => tensor_to_python(py, tensor)?,
+                (_, None) => continue,
+                (_, Some(chain)) => {
+                    let own = match &engine {
+                        Some(engine) => engine.clone(),
+                        None => py.detach(|| Engine::for_chain(chain)).or_raise()?,
+                    };
+                    value_to_python(py, value, engine.insert(own))?
+                }
+            };
+            materials.set_item(symbol, object)?;
+        }
+        let (plans, reports) = (loaded.plans().clone(), loaded.reports().to_vec());
+        let program = PyProgram(loaded.into_program());
+        let engines = engine.into_iter().collect();
+        let mut made = PyCompilation::make(program, materials, PyDict::new(py), engines)?;
+        made.0.restore(plans, reports);
+        Ok(made)
+    }
+
+    /// The Compilation with what the dict of materials holds now.
+    pub fn current(&self, py: Python<'_>) -> PyResult<Compilation> {
+        let mut current = self.0.clone();
+        current.material_bindings = Bindings::default();
+        self.bind_materials(py, &mut current)?;
+        Ok(current)
     }
 
     /// What Python hung on it.
@@ -154,6 +202,10 @@ impl PyCompilation {
     #[getter]
     fn peak_bytes(&self) -> Option<u64> {
         Some(self.0.plans().buffers.as_ref()?.peak_bytes)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, Object::Compilation(self.current(py)?))
     }
 
     /// The same with dicts of its own.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod backend;
+mod cache;
 mod callable;
 mod compilation;
 mod materials;
@@ -11,6 +12,7 @@ mod signature;
 mod specialization;
 
 pub use backend::PyOperationBackend;
+pub use cache::{get_cache_directory, set_cache_directory};
 pub use callable::PyCallableCore;
 pub use compilation::PyCompilation;
 pub use passes::{

@@ -30,17 +30,39 @@ impl PyPass {
         self.0.name()
     }
 
+    /// A text that stands for what the pass does, its options included; None for a pass whose
+    /// results are not kept on disk.
+    #[getter]
+    fn cache_key(&self) -> Option<String> {
+        self.0.cache_key()
+    }
+
     /// The same pass under another name, so that a pipeline may hold it twice.
     fn named(&self, name: String) -> Self {
         let pass = self.0.clone();
+        let key = pass.cache_key();
         let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
             pass.run(compilation, context)
         };
-        PyPass(Arc::new(FunctionPass::new(name, run)))
+        PyPass(keyed(FunctionPass::new(name, run), key))
     }
 
     fn __repr__(&self) -> String {
         format!("<pass {}>", self.0.name())
+    }
+}
+
+/// A function's pass with a cache key, if it has one.
+fn keyed<F>(pass: FunctionPass<F>, key: Option<String>) -> Arc<dyn Pass>
+where
+    F: Fn(&mut Compilation, &PassContext<'_>) -> Result<PassResult, PassError>
+        + Send
+        + Sync
+        + 'static,
+{
+    match key {
+        Some(key) => Arc::new(pass.with_cache_key(key)),
+        None => Arc::new(pass),
     }
 }
 
@@ -167,13 +189,22 @@ impl PyBufferPlanning {
 ///
 /// The function takes a Compilation and returns the Program that takes the place of its own, or
 /// None where it stays. What comes back is verified like every pass's result.
+///
+/// Without a `cache_key`, functions compiled with it are not kept in the cache directory. Whoever
+/// gives one promises that the function looks at the Program alone, and changes the key whenever
+/// the function changes.
 #[pyclass(name = "PythonPass", module = "fhelium.compile", frozen, extends = PyPass)]
 pub struct PyPythonPass;
 
 #[pymethods]
 impl PyPythonPass {
     #[new]
-    fn new(name: String, function: Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+    #[pyo3(signature = (name, function, *, cache_key = None))]
+    fn new(
+        name: String,
+        function: Bound<'_, PyAny>,
+        cache_key: Option<String>,
+    ) -> PyResult<PyClassInitializer<Self>> {
         if !function.is_callable() {
             return Err(PyTypeError::new_err(format!(
                 "a PythonPass takes a function from a Compilation to a Program or None, found {}",
@@ -184,7 +215,10 @@ impl PyPythonPass {
         let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
             run_python(&function, compilation, context)
         };
-        Ok(pass(PyPythonPass, FunctionPass::new(name, run)))
+        // The name apart, a Rust pass must not have the same key.
+        let key = cache_key.map(|key| format!("PythonPass({key:?})"));
+        let pass = PyPass(keyed(FunctionPass::new(name, run), key));
+        Ok(PyClassInitializer::from(pass).add_subclass(PyPythonPass))
     }
 }
 
@@ -342,6 +376,12 @@ impl PyPipeline {
     #[getter]
     fn passes(&self) -> Vec<PyPass> {
         self.0.passes().iter().cloned().map(PyPass).collect()
+    }
+
+    /// A text that stands for what the whole pipeline does; None where a pass has no cache key.
+    #[getter]
+    fn cache_key(&self) -> Option<String> {
+        self.0.cache_key()
     }
 
     /// Passes added at the end.

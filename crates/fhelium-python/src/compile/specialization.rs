@@ -7,6 +7,7 @@ use crate::errors::OrRaise;
 use crate::ir::{PyProgram, literal_to_python, location_to_python};
 use crate::values::{value_from, value_to_python};
 use fhelium_ir::OutputTree;
+use fhelium_runtime::persist::CacheOutcome;
 use fhelium_runtime::{Engine, Specialization, Value};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -121,6 +122,12 @@ impl PySpecialization {
         preparation.set_item("link", times.link.as_secs_f64())?;
         whole.set_item("preparation_seconds", read_only(preparation)?)?;
         read_only(whole)
+    }
+
+    /// Whether its compiled Program came from the cache directory.
+    #[getter]
+    fn from_cache(&self) -> bool {
+        self.0.cache_use().outcome == CacheOutcome::Hit
     }
 
     /// The evaluation keys that a call looks up: kind, and the lines that need it.

@@ -2,7 +2,8 @@
 
 use super::{Engine, EngineOptions};
 use crate::{Device, RuntimeError};
-use fhelium_ckks::{Parameters, ParametersId};
+use fhelium_ckks::security::SecurityLevel;
+use fhelium_ckks::{Chain, Parameters, ParametersId};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -59,6 +60,22 @@ impl Engines {
 }
 
 impl Engine {
+    /// As [`Engine::for_parameters`], for the parameters that a Program's chain is of. They were
+    /// accepted before, at whatever security they have.
+    ///
+    /// # Errors
+    /// A chain that no parameter set has; those of [`Engine::for_parameters`].
+    pub fn for_chain(chain: &Chain) -> Result<Arc<Engine>, RuntimeError> {
+        Engine::for_parameters(&Parameters::from_primes(
+            chain.log_n(),
+            chain.moduli().to_vec(),
+            chain.special_moduli().to_vec(),
+            chain.scale().clone(),
+            SecurityLevel::default(),
+            true,
+        )?)
+    }
+
     /// An engine for values that come from outside: the one of this process that was made last
     /// for these parameters and is still alive, one on the CPU before others. Where there is
     /// none, one is made with the default options, and stays for as long as the process.

@@ -23,7 +23,7 @@ pub use object::{Kind, Object};
 
 use container::{Incoming, Opened, Outgoing};
 use error::Result;
-use fhelium_ckks::Parameters;
+use fhelium_ckks::{Parameters, SecretId};
 use file::{Placement, open_file, write_file};
 use keys::{KeyRecord, Purpose};
 use programs::{CompilationData, CompilationRecord, ProgramRecord, read_program};
@@ -63,6 +63,29 @@ pub struct Inspection {
     pub contents: serde_json::Value,
     /// Name, element type and shape of each tensor.
     pub tensors: Vec<(String, String, Vec<usize>)>,
+}
+
+impl Inspection {
+    /// The id of the secret that the value or the keys belong to.
+    pub fn secret_id(&self) -> Option<SecretId> {
+        let contents = &self.contents;
+        let text = contents["secret"].as_str();
+        let text = text.or_else(|| contents["keys"][0]["secret"].as_str())?;
+        values::read_secret_id("", text).ok()
+    }
+
+    /// The names of a file's keys: `secret`, `public`, `rotation 5` and so on.
+    pub fn key_names(&self) -> Vec<String> {
+        let keys = self.contents["keys"].as_array();
+        let names = keys.into_iter().flatten().filter_map(|key| {
+            let name = key["key"].as_str()?;
+            Some(match key["step"].as_u64() {
+                Some(step) => format!("{name} {step}"),
+                None => name.to_owned(),
+            })
+        });
+        names.collect()
+    }
 }
 
 /// The contents of files with parameters and one value.
