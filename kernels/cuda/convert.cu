@@ -321,8 +321,8 @@ __device__ __forceinline__ void mod_down(const ModDown& args) {
 }  // namespace
 
 #define CONVERT(COUNT, SUFFIX, MODE)                                                           \
-    FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, ModUp, (mod_up<COUNT, MODE>))                \
-    FH_KERNEL(mod_down_##COUNT##_##SUFFIX, THREADS, ModDown, (mod_down<COUNT, MODE>))
+    FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, 4, ModUp, (mod_up<COUNT, MODE>))                \
+    FH_KERNEL(mod_down_##COUNT##_##SUFFIX, THREADS, 4, ModDown, (mod_down<COUNT, MODE>))
 
 CONVERT(1, fast, FAST)
 CONVERT(2, fast, FAST)

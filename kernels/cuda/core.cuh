@@ -29,7 +29,7 @@ struct Prime {
     u64 ratio_lo;  // floor((2^128 - 1) / p)
     u64 ratio_hi;
     u64 montgomery;  // -1/p modulo 2^64
-    const u64* forward;  // psi^bitrev(i), i < N, as Factor::w; then the Shoup words
+    const u64* forward;  // twiddles, see ntt.cuh, as Factor::w; in WIDE then their Shoup words
     const u64* inverse;  // their inverses
 };
 static_assert(sizeof(Prime) == 64, "src/tables/prime.rs has the same layout");
@@ -57,6 +57,12 @@ struct F64Core {
     __device__ __forceinline__ T tidy(T x) const { return f64_reduce(x, p, inv_p); }
     __device__ __forceinline__ W twiddle(const u64* table, u32, u32 i) const {
         return fh_from_bits(__ldg(table + i));
+    }
+    // Entries i and i + 1, for an even i.
+    __device__ __forceinline__ void twiddles(W& w0, W& w1, const u64* table, u32, u32 i) const {
+        const ulonglong2 pair = __ldg(reinterpret_cast<const ulonglong2*>(table + i));
+        w0 = fh_from_bits(pair.x);
+        w1 = fh_from_bits(pair.y);
     }
     __device__ __forceinline__ W factor(const Factor& f) const { return fh_from_bits(f.w); }
     __device__ __forceinline__ T mul(T x, W w) const { return f64_mul(x, w, p, inv_p); }
@@ -104,8 +110,14 @@ struct U64Core {
     }
     __device__ __forceinline__ T reduce(T x) const { return x; }
     __device__ __forceinline__ T tidy(T x) const { return u64_sub_once(u64_sub_once(x, p2), p); }
-    __device__ __forceinline__ W twiddle(const u64* table, u32 n, u32 i) const {
-        return Factor{__ldg(table + i), __ldg(table + n + i)};
+    __device__ __forceinline__ W twiddle(const u64* table, u32 words, u32 i) const {
+        return Factor{__ldg(table + i), __ldg(table + words + i)};
+    }
+    __device__ __forceinline__ void twiddles(W& w0, W& w1, const u64* table, u32 words, u32 i) const {
+        const ulonglong2 pair = __ldg(reinterpret_cast<const ulonglong2*>(table + i));
+        const ulonglong2 shoup = __ldg(reinterpret_cast<const ulonglong2*>(table + words + i));
+        w0 = Factor{pair.x, shoup.x};
+        w1 = Factor{pair.y, shoup.y};
     }
     __device__ __forceinline__ W factor(const Factor& f) const { return f; }
     __device__ __forceinline__ T mul(T x, W w) const {

@@ -170,17 +170,17 @@ __device__ __forceinline__ void hold_key(const HoldKey& args) {
 
 }  // namespace
 
-FH_KERNEL(add, THREADS, Binary, (sum<false>))
-FH_KERNEL(subtract, THREADS, Binary, (sum<true>))
+FH_KERNEL(add, THREADS, 4, Binary, (sum<false>))
+FH_KERNEL(subtract, THREADS, 4, Binary, (sum<true>))
 
 #define MODES(MODE, SUFFIX)                                               \
-    FH_KERNEL(product_##SUFFIX, THREADS, Binary, (product<MODE>))         \
-    FH_KERNEL(tensor_##SUFFIX, THREADS, Binary, (tensor<MODE>))           \
-    FH_KERNEL(multiple_##SUFFIX, THREADS, Multiple, (multiple<MODE>))     \
-    FH_KERNEL(hold_key_5_##SUFFIX, THREADS, HoldKey, (hold_key<5, MODE>)) \
-    FH_KERNEL(hold_key_6_##SUFFIX, THREADS, HoldKey, (hold_key<6, MODE>)) \
-    FH_KERNEL(hold_key_7_##SUFFIX, THREADS, HoldKey, (hold_key<7, MODE>)) \
-    FH_KERNEL(hold_key_8_##SUFFIX, THREADS, HoldKey, (hold_key<8, MODE>))
+    FH_KERNEL(product_##SUFFIX, THREADS, 4, Binary, (product<MODE>))         \
+    FH_KERNEL(tensor_##SUFFIX, THREADS, 4, Binary, (tensor<MODE>))           \
+    FH_KERNEL(multiple_##SUFFIX, THREADS, 4, Multiple, (multiple<MODE>))     \
+    FH_KERNEL(hold_key_5_##SUFFIX, THREADS, 4, HoldKey, (hold_key<5, MODE>)) \
+    FH_KERNEL(hold_key_6_##SUFFIX, THREADS, 4, HoldKey, (hold_key<6, MODE>)) \
+    FH_KERNEL(hold_key_7_##SUFFIX, THREADS, 4, HoldKey, (hold_key<7, MODE>)) \
+    FH_KERNEL(hold_key_8_##SUFFIX, THREADS, 4, HoldKey, (hold_key<8, MODE>))
 
 MODES(FAST, fast)
 MODES(WIDE, wide)

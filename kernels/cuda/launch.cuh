@@ -13,10 +13,22 @@
 #define FH_SHARED(name) u64* name = fh_shared_memory()
 #endif
 
-#define FH_KERNEL(NAME, THREADS, ARGS, BODY)              \
-    extern "C" __global__ void __launch_bounds__(THREADS) \
-        NAME(const __grid_constant__ ARGS args) {         \
-        BODY(args);                                       \
+// Lets the next launch be set up while this one runs, and waits for the one before: everything that
+// a kernel reads may be its. Every kernel does so, so that a launch also follows all earlier ones.
+__device__ __forceinline__ void follow_previous_launch() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Defines `extern "C" NAME(args)` that runs BODY<...>(args) in blocks of THREADS threads, of which
+// at least BLOCKS fit a multiprocessor's registers.
+#define FH_KERNEL(NAME, THREADS, BLOCKS, ARGS, BODY)              \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) \
+        NAME(const __grid_constant__ ARGS args) {                 \
+        follow_previous_launch();                                 \
+        BODY(args);                                               \
     }
 
 #endif

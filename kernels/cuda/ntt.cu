@@ -53,11 +53,12 @@ __device__ __forceinline__ void forward_a(const ForwardA& args) {
         else
             x[h] = core.load(word);
     }
-    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch), core, prime.forward,
-                                      1u << args.log_n, 1, tile.t, tile.column);
+    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch), core,
+                                      Twiddles(prime.forward, LA, args.log_b), 1, 0, tile.t,
+                                      tile.column);
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
-        target[tile.at(last_position<LA>(tile.t, h))] = core.store_lazy(x[h]);
+        target[tile.at(last_position<LA>(tile.t, h))] = core.store_lazy(core.reduce(x[h]));
 }
 
 // The constants of an inverse transform's last layer: 1/N times what the result is scaled by, and
@@ -98,8 +99,9 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
         x[h] = core.load_lazy(source[tile.at(last_position<LA>(tile.t, h))]);
-    inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch), core, prime.inverse,
-                                         1u << args.log_n, 1, tile.t, tile.column);
+    inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch), core,
+                                         Twiddles(prime.inverse, LA, args.log_b), 1, 0, tile.t,
+                                         tile.column);
     // The last layer, whose one twiddle takes the scaling in.
     const auto sum = core.factor(args.scales[index].sum);
     const auto difference = core.factor(args.scales[index].difference);
@@ -122,7 +124,7 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
 struct PassB {
     const Prime* primes;
     const u64* source;
-    const u64* factor;  // PRODUCT: what the source is multiplied by first
+    const u64* factor;  // PRODUCTS: what the source is multiplied by first
     u64* target;
     u64 source_stride;
     u64 factor_stride;
@@ -146,13 +148,17 @@ __device__ __forceinline__ void forward_b(const PassB& args) {
         const u64* source = args.source + (u64)poly * args.source_stride + offset;
         u64* target = args.target + (u64)poly * args.target_stride + offset;
         T x[HELD];
-        forward_row<LB>(x, core, prime, args.log_n, tile,
-                        [&](u32 at) { return core.load_lazy(source[at]); });
+        load_row(x, core, source, tile);
+        forward_row(x, core, prime, args.log_n, tile);
         scatter_row<LB, Core>(x, tile, [&](u32 at, T value) { target[at] = core.store(value); });
     }
 }
 
-template <int LB, bool PRODUCT, Mode MODE>
+// What pass B of an inverse transform reads: canonical residues, products of two, or tidy residues
+// in held order.
+enum Rows { RESIDUES, PRODUCTS, HELD_ROWS };
+
+template <int LB, Rows ROWS, Mode MODE>
 __device__ __forceinline__ void inverse_b(const PassB& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
@@ -165,11 +171,21 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
         const u64* source = args.source + (u64)poly * args.source_stride + offset;
         const u64* factor = args.factor + (u64)poly * args.factor_stride + offset;
         T x[HELD];
-        gather_row<LB, Core>(x, tile, [&](u32 at) {
-            T value = core.load(source[at]);
-            if constexpr (PRODUCT) value = core.product(value, core.load(factor[at]));
-            return value;
-        });
+        if constexpr (ROWS == HELD_ROWS) {
+#pragma unroll
+            for (int h = 0; h < HELD; h += 2) {
+                const ulonglong2 words =
+                    *reinterpret_cast<const ulonglong2*>(source + tile.held(h));
+                x[h] = core.load_lazy(words.x);
+                x[h + 1] = core.load_lazy(words.y);
+            }
+        } else {
+            gather_row<LB, Core>(x, tile, [&](u32 at) {
+                T value = core.load(source[at]);
+                if constexpr (ROWS == PRODUCTS) value = core.product(value, core.load(factor[at]));
+                return value;
+            });
+        }
         inverse_row<LB>(x, args.target + (u64)poly * args.target_stride + offset, core, prime,
                         args.log_n, tile);
     }
@@ -177,38 +193,47 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
 
 }  // namespace
 
-#define PASS_A(LA)                                                                            \
-    FH_KERNEL(forward_a_##LA##_canonical_fast, THREADS_A<LA>, ForwardA,                       \
-              (forward_a<LA, CANONICAL, FAST>))                                               \
-    FH_KERNEL(forward_a_##LA##_internal_fast, THREADS_A<LA>, ForwardA,                        \
-              (forward_a<LA, INTERNAL, FAST>))                                                \
-    FH_KERNEL(forward_a_##LA##_rescale_fast, THREADS_A<LA>, ForwardA,                         \
-              (forward_a<LA, RESCALE, FAST>))                                                 \
-    FH_KERNEL(forward_a_##LA##_canonical_wide, THREADS_A<LA>, ForwardA,                       \
-              (forward_a<LA, CANONICAL, WIDE>))                                               \
-    FH_KERNEL(forward_a_##LA##_rescale_wide, THREADS_A<LA>, ForwardA,                         \
-              (forward_a<LA, RESCALE, WIDE>))                                                 \
-    FH_KERNEL(inverse_a_##LA##_integers_fast, THREADS_A<LA>, InverseA,                        \
-              (inverse_a<LA, INTEGERS, FAST>))                                                \
-    FH_KERNEL(inverse_a_##LA##_doubles_fast, THREADS_A<LA>, InverseA,                         \
-              (inverse_a<LA, DOUBLES, FAST>))                                                 \
-    FH_KERNEL(inverse_a_##LA##_integers_wide, THREADS_A<LA>, InverseA,                        \
-              (inverse_a<LA, INTEGERS, WIDE>))
+// 1024 threads of pass A on a multiprocessor, 640 of pass B.
+#define PASS_A(LA, SUFFIX, MODE)                                                                 \
+    FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, THREADS_A<LA>, 1024 / THREADS_A<LA>, ForwardA, \
+              (forward_a<LA, CANONICAL, MODE>))                                                  \
+    FH_KERNEL(forward_a_##LA##_rescale_##SUFFIX, THREADS_A<LA>, 1024 / THREADS_A<LA>, ForwardA,  \
+              (forward_a<LA, RESCALE, MODE>))                                                    \
+    FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, THREADS_A<LA>, 1024 / THREADS_A<LA>, InverseA, \
+              (inverse_a<LA, INTEGERS, MODE>))
 
-#define PASS_B(LB)                                                                            \
-    FH_KERNEL(forward_b_##LB##_fast, THREADS_B<LB>, PassB, (forward_b<LB, FAST>))             \
-    FH_KERNEL(forward_b_##LB##_wide, THREADS_B<LB>, PassB, (forward_b<LB, WIDE>))             \
-    FH_KERNEL(inverse_b_##LB##_fast, THREADS_B<LB>, PassB, (inverse_b<LB, false, FAST>))      \
-    FH_KERNEL(inverse_b_##LB##_wide, THREADS_B<LB>, PassB, (inverse_b<LB, false, WIDE>))      \
-    FH_KERNEL(inverse_b_##LB##_product_fast, THREADS_B<LB>, PassB, (inverse_b<LB, true, FAST>)) \
-    FH_KERNEL(inverse_b_##LB##_product_wide, THREADS_B<LB>, PassB, (inverse_b<LB, true, WIDE>))
+// Between kernels only the FP64 core has a form of its own.
+#define PASS_A_INTERNAL(LA)                                                                      \
+    FH_KERNEL(forward_a_##LA##_internal_fast, THREADS_A<LA>, 1024 / THREADS_A<LA>, ForwardA,     \
+              (forward_a<LA, INTERNAL, FAST>))                                                   \
+    FH_KERNEL(inverse_a_##LA##_doubles_fast, THREADS_A<LA>, 1024 / THREADS_A<LA>, InverseA,      \
+              (inverse_a<LA, DOUBLES, FAST>))
 
-PASS_A(5)
-PASS_A(6)
-PASS_A(7)
-PASS_A(8)
-PASS_A(9)
-PASS_B(5)
-PASS_B(6)
-PASS_B(7)
-PASS_B(8)
+#define PASS_B(LB, SUFFIX, MODE)                                                                 \
+    FH_KERNEL(forward_b_##LB##_##SUFFIX, THREADS_B<LB>, 640 / THREADS_B<LB>, PassB,              \
+              (forward_b<LB, MODE>))                                                             \
+    FH_KERNEL(inverse_b_##LB##_residues_##SUFFIX, THREADS_B<LB>, 640 / THREADS_B<LB>, PassB,     \
+              (inverse_b<LB, RESIDUES, MODE>))                                                   \
+    FH_KERNEL(inverse_b_##LB##_products_##SUFFIX, THREADS_B<LB>, 640 / THREADS_B<LB>, PassB,     \
+              (inverse_b<LB, PRODUCTS, MODE>))                                                   \
+    FH_KERNEL(inverse_b_##LB##_held_##SUFFIX, THREADS_B<LB>, 640 / THREADS_B<LB>, PassB,         \
+              (inverse_b<LB, HELD_ROWS, MODE>))
+
+#define FOR_EACH(SUFFIX, MODE)     \
+    PASS_A(5, SUFFIX, MODE) \
+    PASS_A(6, SUFFIX, MODE) \
+    PASS_A(7, SUFFIX, MODE) \
+    PASS_A(8, SUFFIX, MODE) \
+    PASS_A(9, SUFFIX, MODE) \
+    PASS_B(5, SUFFIX, MODE)        \
+    PASS_B(6, SUFFIX, MODE)        \
+    PASS_B(7, SUFFIX, MODE)        \
+    PASS_B(8, SUFFIX, MODE)
+
+FOR_EACH(fast, FAST)
+FOR_EACH(wide, WIDE)
+PASS_A_INTERNAL(5)
+PASS_A_INTERNAL(6)
+PASS_A_INTERNAL(7)
+PASS_A_INTERNAL(8)
+PASS_A_INTERNAL(9)

@@ -8,6 +8,10 @@
 // the number theoretic transform", CANS 2016): the powers of psi are merged into the twiddles,
 // and output j is the value at psi^(2 bitrev(j) + 1).
 //
+// A prime's twiddles are psi^bitrev(i) for the layers up to pass B's first step, i < 2^(LA + K0)
+// ("natural"), and then, for pass B's last step, N words in "held order": for each row and thread
+// the step's twiddles, two by two, so that a warp reads whole lines 16 bytes a thread.
+//
 // Bounds of the FP64 core: a step starts with |x| <= p, grows by at most 0.7 p a layer forward,
 // doubles sums inverse (which are therefore reduced after two layers), and ends reduced.
 #ifndef FHELIUM_NTT_CUH
@@ -52,66 +56,86 @@ __device__ __forceinline__ u32 last_position(u32 t, int h) {
     return position<L, Steps<L>::first(LAST), Steps<L>::size(LAST)>(t, h);
 }
 
-// The twiddle of butterfly group `g` of layer S0 + LAYER, for the sub-transform below `root`.
-template <int L, int S0, int K, int LAYER>
-__device__ __forceinline__ u32 twiddle_index(u32 root, u32 t, int e, int g) {
-    constexpr int M = L - S0 - K;
-    u32 high = (((u32)e << (L - 4)) + t) >> M;
-    return (root << (S0 + LAYER)) + ((high << LAYER) | (u32)g);
-}
+// A prime's twiddles of one direction.
+struct Twiddles {
+    const u64* table;
+    u32 words;  // in the table; the Shoup words follow
 
-template <int L, int S0, int K, int LAYER, class Core>
-__device__ __forceinline__ void forward_layer(
-    typename Core::T (&x)[HELD], const Core& core, const u64* twiddles, u32 n, u32 root, u32 t) {
-    constexpr int HALF = 1 << (K - 1 - LAYER);
-    typename Core::W w;
-#pragma unroll
-    for (int b = 0; b < HELD / 2; ++b) {
-        const int i = b / HALF * (2 * HALF) + b % HALF;
-        if (b % HALF == 0)
-            w = core.twiddle(twiddles, n, twiddle_index<L, S0, K, LAYER>(
-                root, t, i >> K, (i & ((1 << K) - 1)) >> (K - LAYER)));
-        core.forward(x[i], x[i + HALF], w);
+    // The table for passes of LA and lb layers.
+    __device__ __forceinline__ Twiddles(const u64* table, u32 la, u32 lb)
+        : table(table), words((1u << (la + lb)) + (1u << (la + (lb + 1) / 2))) {}
+};
+
+// The twiddle of butterfly group `g` of layer S0 + LAYER among the e-th residues of thread t, for
+// the sub-transform below `root`; HELD_ORDER for the last step of pass B, whose rows start at
+// table + origin.
+template <int L, int S0, int K, int LAYER, bool HELD_ORDER>
+__device__ __forceinline__ u32 twiddle_index(u32 root, u32 origin, u32 t, int e, int g) {
+    if constexpr (HELD_ORDER) {
+        const u32 entry = ((u32)e << K) + (1u << LAYER) + (u32)g;
+        return origin + (entry >> 1) * (2u << (L - 4)) + 2 * t + (entry & 1);
+    } else {
+        constexpr int M = L - S0 - K;
+        const u32 high = (((u32)e << (L - 4)) + t) >> M;
+        return (root << (S0 + LAYER)) + ((high << LAYER) | (u32)g);
     }
 }
 
-template <int L, int S0, int K, int LAYER, class Core>
-__device__ __forceinline__ void inverse_layer(
-    typename Core::T (&x)[HELD], const Core& core, const u64* twiddles, u32 n, u32 root, u32 t) {
+// One layer's butterflies, forward or inverse; after the second of a step inverse, before they can
+// outgrow the core's range, the sums are reduced.
+template <int L, int S0, int K, int LAYER, bool FORWARD, bool HELD_ORDER, class Core>
+__device__ __forceinline__ void layer(
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
+    u32 t) {
     constexpr int HALF = 1 << (K - 1 - LAYER);
-    typename Core::W w;
+    typename Core::W w[2];
 #pragma unroll
     for (int b = 0; b < HELD / 2; ++b) {
         const int i = b / HALF * (2 * HALF) + b % HALF;
-        if (b % HALF == 0)
-            w = core.twiddle(twiddles, n, twiddle_index<L, S0, K, LAYER>(
-                root, t, i >> K, (i & ((1 << K) - 1)) >> (K - LAYER)));
-        core.inverse(x[i], x[i + HALF], w);
-        // The second layer's sums, before they can outgrow the core's range.
-        if (LAYER == K - 2) x[i] = core.reduce(x[i]);
+        const int e = i >> K, g = (i & ((1 << K) - 1)) >> (K - LAYER);
+        if (b % HALF == 0) {
+            const u32 at = twiddle_index<L, S0, K, LAYER, HELD_ORDER>(root, origin, t, e, g);
+            if (LAYER == 0)
+                w[0] = core.twiddle(twiddles.table, twiddles.words, at);
+            else if (g % 2 == 0)
+                core.twiddles(w[0], w[1], twiddles.table, twiddles.words, at);
+        }
+        if constexpr (FORWARD) {
+            core.forward(x[i], x[i + HALF], w[g % 2]);
+        } else {
+            core.inverse(x[i], x[i + HALF], w[g % 2]);
+            if (LAYER == K - 2) x[i] = core.reduce(x[i]);
+        }
     }
 }
 
-// Layers S0 ... S0 + K - 1; the residues end reduced.
-template <int L, int S0, int K, class Core>
-__device__ __forceinline__ void forward_step(
-    typename Core::T (&x)[HELD], const Core& core, const u64* twiddles, u32 n, u32 root, u32 t) {
-    forward_layer<L, S0, K, 0>(x, core, twiddles, n, root, t);
-    forward_layer<L, S0, K, 1>(x, core, twiddles, n, root, t);
-    if constexpr (K > 2) forward_layer<L, S0, K, 2>(x, core, twiddles, n, root, t);
-    if constexpr (K > 3) forward_layer<L, S0, K, 3>(x, core, twiddles, n, root, t);
+template <class Core>
+__device__ __forceinline__ void reduce_all(typename Core::T (&x)[HELD], const Core& core) {
 #pragma unroll
     for (int h = 0; h < HELD; ++h) x[h] = core.reduce(x[h]);
 }
 
+// Layers S0 ... S0 + K - 1, not reduced behind the last.
+template <int L, int S0, int K, bool HELD_ORDER, class Core>
+__device__ __forceinline__ void forward_step(
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
+    u32 t) {
+    layer<L, S0, K, 0, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    layer<L, S0, K, 1, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    if constexpr (K > 2) layer<L, S0, K, 2, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    if constexpr (K > 3) layer<L, S0, K, 3, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
+}
+
 // The same layers, last first; TOP is 1 to leave layer 0 of the transform to the caller.
-template <int L, int S0, int K, int TOP, class Core>
+template <int L, int S0, int K, int TOP, bool HELD_ORDER, class Core>
 __device__ __forceinline__ void inverse_step(
-    typename Core::T (&x)[HELD], const Core& core, const u64* twiddles, u32 n, u32 root, u32 t) {
-    if constexpr (K > 3) inverse_layer<L, S0, K, 3>(x, core, twiddles, n, root, t);
-    if constexpr (K > 2) inverse_layer<L, S0, K, 2>(x, core, twiddles, n, root, t);
-    inverse_layer<L, S0, K, 1>(x, core, twiddles, n, root, t);
-    if constexpr (TOP == 0) inverse_layer<L, S0, K, 0>(x, core, twiddles, n, root, t);
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
+    u32 t) {
+    if constexpr (K > 3) layer<L, S0, K, 3, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    if constexpr (K > 2) layer<L, S0, K, 2, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    layer<L, S0, K, 1, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    if constexpr (TOP == 0)
+        layer<L, S0, K, 0, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
 }
 
 // Where a residue of the sub-transform waits between steps; the padding spreads the banks.
@@ -141,50 +165,56 @@ __device__ __forceinline__ void trade() {
         __syncthreads();
 }
 
-// From first to last positions.
+// From first to last positions, not reduced behind the last layer. One column is a row of pass B.
 template <int L, int COLUMNS, class Core>
 __device__ __forceinline__ void forward_layers(
-    typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core, const u64* twiddles,
-    u32 n, u32 root, u32 t, u32 column) {
+    typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
+    const Twiddles& twiddles, u32 root, u32 origin, u32 t, u32 column) {
     constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
-    forward_step<L, 0, K0>(x, core, twiddles, n, root, t);
+    constexpr bool ROW = COLUMNS == 1;
+    forward_step<L, 0, K0, false>(x, core, twiddles, root, origin, t);
+    reduce_all(x, core);
     put<L, 0, K0, COLUMNS>(shared, x, t, column);
     trade<COLUMNS>();
     take<L, K0, K1, COLUMNS>(shared, x, t, column);
-    forward_step<L, K0, K1>(x, core, twiddles, n, root, t);
-    if constexpr (Steps<L>::COUNT == 3) {
+    if constexpr (Steps<L>::COUNT == 2) {
+        forward_step<L, K0, K1, ROW>(x, core, twiddles, root, origin, t);
+    } else {
         constexpr int K2 = Steps<L>::size(2);
+        forward_step<L, K0, K1, false>(x, core, twiddles, root, origin, t);
+        reduce_all(x, core);
         trade<COLUMNS>();
         put<L, K0, K1, COLUMNS>(shared, x, t, column);
         trade<COLUMNS>();
         take<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
-        forward_step<L, K0 + K1, K2>(x, core, twiddles, n, root, t);
+        forward_step<L, K0 + K1, K2, ROW>(x, core, twiddles, root, origin, t);
     }
 }
 
 // From last to first positions.
 template <int L, int COLUMNS, int TOP, class Core>
 __device__ __forceinline__ void inverse_layers(
-    typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core, const u64* twiddles,
-    u32 n, u32 root, u32 t, u32 column) {
+    typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
+    const Twiddles& twiddles, u32 root, u32 origin, u32 t, u32 column) {
     constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
-    if constexpr (Steps<L>::COUNT == 3) {
+    constexpr bool ROW = COLUMNS == 1;
+    if constexpr (Steps<L>::COUNT == 2) {
+        inverse_step<L, K0, K1, 0, ROW>(x, core, twiddles, root, origin, t);
+    } else {
         constexpr int K2 = Steps<L>::size(2);
-        inverse_step<L, K0 + K1, K2, 0>(x, core, twiddles, n, root, t);
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = core.reduce(x[h]);
+        inverse_step<L, K0 + K1, K2, 0, ROW>(x, core, twiddles, root, origin, t);
+        reduce_all(x, core);
         put<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
         trade<COLUMNS>();
         take<L, K0, K1, COLUMNS>(shared, x, t, column);
         trade<COLUMNS>();
+        inverse_step<L, K0, K1, 0, false>(x, core, twiddles, root, origin, t);
     }
-    inverse_step<L, K0, K1, 0>(x, core, twiddles, n, root, t);
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = core.reduce(x[h]);
+    reduce_all(x, core);
     put<L, K0, K1, COLUMNS>(shared, x, t, column);
     trade<COLUMNS>();
     take<L, 0, K0, COLUMNS>(shared, x, t, column);
-    inverse_step<L, 0, K0, TOP>(x, core, twiddles, n, root, t);
+    inverse_step<L, 0, K0, TOP, false>(x, core, twiddles, root, origin, t);
 }
 
 // ------------------------------------------------------------------------------- pass A
@@ -217,6 +247,10 @@ constexpr u32 ROW_THREADS = 1u << (LB - 4);
 template <int LB>
 constexpr u32 ROWS_B = THREADS_B<LB> / ROW_THREADS<LB>;
 
+// Words of a row in shared memory, padding counted.
+template <int LB>
+constexpr u32 ROW_WORDS = (1u << LB) + (1u << (LB - 4));
+
 // This thread's part of a block of pass B: one row of a limb.
 template <int LB>
 struct TileB {
@@ -226,7 +260,7 @@ struct TileB {
         : t(threadIdx.x % ROW_THREADS<LB>),
           row(blockIdx.x * ROWS_B<LB> + threadIdx.x / ROW_THREADS<LB>),
           base(row << LB),
-          shared(scratch + (threadIdx.x / ROW_THREADS<LB>) * ((1u << LB) + (1u << (LB - 4)))) {}
+          shared(scratch + (threadIdx.x / ROW_THREADS<LB>) * ROW_WORDS<LB>) {}
 
     template <class T>
     __device__ __forceinline__ T* row_of() const {
@@ -275,17 +309,34 @@ __device__ __forceinline__ void scatter_row(
     __syncwarp();
 }
 
-// The forward pass B of the row that LOAD(index in limb) gives lazily.
-template <int LB, class Core, class Load>
+// The twiddles of a row, and where those of its last step start.
+template <int LB>
+__device__ __forceinline__ Twiddles row_twiddles(const u64* table, u32 log_n) {
+    return Twiddles(table, log_n - LB, LB);
+}
+template <int LB>
+__device__ __forceinline__ u32 row_origin(const TileB<LB>& tile, u32 log_n) {
+    return (1u << (log_n - LB + Steps<LB>::size(0))) + tile.base;
+}
+
+// The forward pass B of lazy residues in first positions, to last positions.
+template <int LB, class Core>
 __device__ __forceinline__ void forward_row(
     typename Core::T (&x)[HELD], const Core& core, const Prime& prime, u32 log_n,
-    const TileB<LB>& tile, Load load) {
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = load(tile.base + first_position<LB>(tile.t, h));
-    u32 n = 1u << log_n;
-    forward_layers<LB, 1>(x, tile.template row_of<typename Core::T>(), core, prime.forward, n,
-                          (n >> LB) + tile.row, tile.t, 0);
+    const TileB<LB>& tile) {
+    forward_layers<LB, 1>(x, tile.template row_of<typename Core::T>(), core,
+                          row_twiddles<LB>(prime.forward, log_n), (1u << (log_n - LB)) + tile.row,
+                          row_origin(tile, log_n), tile.t, 0);
     __syncwarp();
+}
+
+// A row that SOURCE points to, lazy residues in natural order, in first positions.
+template <int LB, class Core>
+__device__ __forceinline__ void load_row(
+    typename Core::T (&x)[HELD], const Core& core, const u64* source, const TileB<LB>& tile) {
+#pragma unroll
+    for (int h = 0; h < HELD; ++h)
+        x[h] = core.load_lazy(source[tile.base + first_position<LB>(tile.t, h)]);
 }
 
 // The inverse pass B of tidy residues in last positions, stored lazily in natural order.
@@ -293,9 +344,9 @@ template <int LB, class Core>
 __device__ __forceinline__ void inverse_row(
     typename Core::T (&x)[HELD], u64* target, const Core& core, const Prime& prime, u32 log_n,
     const TileB<LB>& tile) {
-    u32 n = 1u << log_n;
-    inverse_layers<LB, 1, 0>(x, tile.template row_of<typename Core::T>(), core, prime.inverse, n,
-                             (n >> LB) + tile.row, tile.t, 0);
+    inverse_layers<LB, 1, 0>(x, tile.template row_of<typename Core::T>(), core,
+                             row_twiddles<LB>(prime.inverse, log_n),
+                             (1u << (log_n - LB)) + tile.row, row_origin(tile, log_n), tile.t, 0);
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
         target[tile.base + first_position<LB>(tile.t, h)] = core.store_lazy(core.reduce(x[h]));

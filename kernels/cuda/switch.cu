@@ -5,6 +5,7 @@
 // Encryption", CT-RSA 2020). Grids: (tiles of 2^LA rows, limbs, items); an item is one batch
 // element under one key, and hoisted rotations have as many keys as rotations.
 
+#include "async.cuh"
 #include "launch.cuh"
 #include "ntt.cuh"
 
@@ -14,7 +15,8 @@ namespace {
 constexpr int KEYS = 16;
 
 // What is added to a key switch's result: two parts of a ciphertext, or of the tensor product of
-// two, which then is computed here rather than stored.
+// two, which then is computed here rather than stored. Results never lie where this does: the loads
+// need not wait for stores.
 struct Added {
     Operand a;
     Operand b;
@@ -26,11 +28,12 @@ template <class Core>
 __device__ __forceinline__ typename Core::T added_at(const Core& core, const Added& added,
                                                      u32 batch, u32 part, u64 at) {
     const u64* a = added.a.data + batch * added.a.batch_stride + at;
-    if (added.tensor == 0) return core.load(a[part * added.a.part_stride]);
+    if (added.tensor == 0) return core.load(__ldg(a + part * added.a.part_stride));
     const u64* b = added.b.data + batch * added.b.batch_stride + at;
-    if (part == 0) return core.product(core.load(*a), core.load(*b));
-    return core.add(core.product(core.load(*a), core.load(b[added.b.part_stride])),
-                    core.product(core.load(a[added.a.part_stride]), core.load(*b)));
+    const auto a0 = core.load(__ldg(a)), b0 = core.load(__ldg(b));
+    if (part == 0) return core.product(a0, b0);
+    return core.add(core.product(a0, core.load(__ldg(b + added.b.part_stride))),
+                    core.product(core.load(__ldg(a + added.a.part_stride)), b0));
 }
 
 __device__ __forceinline__ void load_two(const u64* source, u64& x, u64& y) {
@@ -43,12 +46,13 @@ __device__ __forceinline__ void store_two(u64* target, u64 x, u64 y) {
 
 struct Inner {
     const Prime* primes;
-    const u64* extended;  // [batch][digit][limbs][N]: after pass A, or whole digits in held order
+    const u64* extended;  // [batch][digit][limbs][N]: after pass A; FLAT: whole, in held order
     u64 extended_stride;  // of one digit
     Operand own;          // the polynomial itself, whose limbs are those of its digits
     Operand own_factor;   // PRODUCT: what it is multiplied by
     u64* kept;            // [item][half][level limbs less dropped][N], held order
-    u64* special;         // [item][half][specials, then the dropped limb][N], after pass B
+    u64* special;         // [item][half][specials, then the dropped limb][N], after pass B of their
+                          // inverse transforms; FLAT: before, in held order
     u64 kept_stride;      // of one half
     u64 special_stride;
     Added added;       // to the dropped limb only
@@ -61,73 +65,123 @@ struct Inner {
     u32 key_limbs;  // limbs of a key: all primes
     u32 dropped;    // 1: the level's last limb is not kept but transformed back with the special ones
     u32 batch;
-    u32 unused;
+    u32 key_count;
     const u64* keys[KEYS];  // each [digit][half][all primes][N], held order
 };
 static_assert(sizeof(Inner) == 352, "src/kernels/switch.rs has the same layout");
 
-enum Digits { TRANSFORM, PRODUCT, WHOLE };
+enum Digits { TRANSFORM, PRODUCT };
 
+// Adds a digit's products with a key to the two sums.
+template <int LB, class Core, class Key>
+__device__ __forceinline__ void add_products(
+    typename Core::T (&sum_b)[HELD], typename Core::T (&sum_a)[HELD],
+    const typename Core::T (&x)[HELD], const Core& core, Key key) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int h = 0; h < HELD; h += 2) {
+            u64 first, second;
+            key(half, h, first, second);
+            typename Core::T(&sum)[HELD] = half == 0 ? sum_b : sum_a;
+            sum[h] = core.add(sum[h], core.key_product(x[h], first));
+            sum[h + 1] = core.add(sum[h + 1], core.key_product(x[h + 1], second));
+        }
+    }
+}
+
+// The products of digits with keys. In FAST the digit's words and the key's are on their way to
+// shared memory while the transform runs; each thread reads only what it copied itself.
 template <int LB, Digits DIGITS, Mode MODE>
 __device__ __forceinline__ void inner(const Inner& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
     typedef typename Core::T T;
-    const u32 prime_index = prime_of(args.basis, blockIdx.y);
+    constexpr bool AHEAD = MODE == FAST;
+    // The limbs that are transformed back take longest: they start first.
+    const u32 limb = args.basis.limbs - 1 - blockIdx.y, item = blockIdx.z;
+    const u32 prime_index = prime_of(args.basis, limb);
     const Prime& prime = args.primes[prime_index];
     const Core core(prime);
     const TileB<LB> tile(scratch);
-    const u32 limb = blockIdx.y, item = blockIdx.z;
     const u32 batch = item % args.batch;
     const u64 n = 1ull << args.log_n;
     const u64* key = args.keys[item / args.batch] + prime_index * n;
     const u64 half_words = args.key_limbs * n;
     const bool of_level = limb < args.digit_limbs;
+    const u32 own_digit = of_level ? limb / args.digit_size : args.digits;
+    const u64* own = args.own.data + batch * args.own.batch_stride + limb * n;
+    const u64* extended = args.extended + batch * args.digits * args.extended_stride + limb * n;
+
+    u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + threadIdx.x;
+    u64* keys_ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + HELD * THREADS_B<LB> + 2 * threadIdx.x;
+    const auto fetch_digit = [&](u32 digit) {
+        const u64* source = digit == own_digit ? own : extended + digit * args.extended_stride;
+#pragma unroll
+        for (int h = 0; h < HELD; ++h)
+            copy_async_8(ahead + h * THREADS_B<LB>, source + tile.base + first_position<LB>(tile.t, h));
+    };
+    if (AHEAD) {
+        fetch_digit(0);
+        copy_async_commit();
+    }
     T sum_b[HELD], sum_a[HELD];
 #pragma unroll
     for (int h = 0; h < HELD; ++h) sum_b[h] = sum_a[h] = core.zero();
     for (u32 digit = 0; digit < args.digits; ++digit) {
-        const u64* extended =
-            args.extended + (batch * args.digits + digit) * args.extended_stride + limb * n;
-        T x[HELD];
-        if constexpr (DIGITS == WHOLE) {
+        const u64* key_b = key + digit * 2 * half_words;
+        const u64* digit_words = extended + digit * args.extended_stride;
+        if (AHEAD) {
+            __syncwarp();
 #pragma unroll
             for (int h = 0; h < HELD; h += 2) {
-                u64 first, second;
-                load_two(extended + tile.held(h), first, second);
-                x[h] = core.load_lazy(first);
-                x[h + 1] = core.load_lazy(second);
+                copy_async_16(keys_ahead + h * THREADS_B<LB>, key_b + tile.held(h));
+                copy_async_16(keys_ahead + (HELD + h) * THREADS_B<LB>,
+                              key_b + half_words + tile.held(h));
             }
-        } else if (of_level && limb / args.digit_size == digit) {
-            const u64* own = args.own.data + batch * args.own.batch_stride + limb * n;
+            copy_async_commit();
+            copy_async_wait<1>();
+        }
+        T x[HELD];
+        if (digit == own_digit) {
             const u64* factor =
                 args.own_factor.data + batch * args.own_factor.batch_stride + limb * n;
-            gather_row<LB, Core>(x, tile, [&](u32 at) {
-                T value = core.load(own[at]);
-                if constexpr (DIGITS == PRODUCT) value = core.product(value, core.load(factor[at]));
-                return value;
+            T* shared = tile.template row_of<T>();
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const u32 at = first_position<LB>(tile.t, h);
+                T value = core.load(AHEAD ? ahead[h * THREADS_B<LB>] : own[tile.base + at]);
+                if constexpr (DIGITS == PRODUCT)
+                    value = core.product(value, core.load(factor[tile.base + at]));
+                shared[slot<1>(at, 0)] = value;
+            }
+            __syncwarp();
+#pragma unroll
+            for (int h = 0; h < HELD; ++h)
+                x[h] = shared[slot<1>(last_position<LB>(tile.t, h), 0)];
+            __syncwarp();
+        } else {
+            if constexpr (AHEAD) {
+#pragma unroll
+                for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(ahead[h * THREADS_B<LB>]);
+            } else {
+                load_row(x, core, digit_words, tile);
+            }
+            forward_row(x, core, prime, args.log_n, tile);
+        }
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) x[h] = core.tidy(x[h]);
+        if constexpr (AHEAD) {
+            if (digit + 1 < args.digits) fetch_digit(digit + 1);
+            copy_async_commit();
+            copy_async_wait<1>();
+            add_products<LB>(sum_b, sum_a, x, core, [&](int half, int h, u64& first, u64& second) {
+                load_two(keys_ahead + (half * HELD + h) * THREADS_B<LB>, first, second);
             });
         } else {
-            forward_row<LB>(x, core, prime, args.log_n, tile,
-                            [&](u32 at) { return core.load_lazy(extended[at]); });
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) x[h] = core.tidy(x[h]);
-        }
-        const u64* key_b = key + digit * 2 * half_words;
-        const u64* key_a = key_b + half_words;
-#pragma unroll
-        for (int h = 0; h < HELD; h += 2) {
-            u64 first, second;
-            load_two(key_b + tile.held(h), first, second);
-            sum_b[h] = core.add(sum_b[h], core.key_product(x[h], first));
-            sum_b[h + 1] = core.add(sum_b[h + 1], core.key_product(x[h + 1], second));
-        }
-#pragma unroll
-        for (int h = 0; h < HELD; h += 2) {
-            u64 first, second;
-            load_two(key_a + tile.held(h), first, second);
-            sum_a[h] = core.add(sum_a[h], core.key_product(x[h], first));
-            sum_a[h + 1] = core.add(sum_a[h + 1], core.key_product(x[h + 1], second));
+            add_products<LB>(sum_b, sum_a, x, core, [&](int half, int h, u64& first, u64& second) {
+                load_two(key_b + half * half_words + tile.held(h), first, second);
+            });
         }
         // Six products of 0.68 p stay below 4.1 p.
         if (digit % 6 == 5) {
@@ -172,23 +226,25 @@ __device__ __forceinline__ void inner(const Inner& args) {
         }
     }
     u64* special = args.special + item * 2 * args.special_stride + place * n;
-    inverse_row<LB>(sum_b, special, core, prime, args.log_n, tile);
-    inverse_row<LB>(sum_a, special + args.special_stride, core, prime, args.log_n, tile);
+    inverse_row(sum_b, special, core, prime, args.log_n, tile);
+    inverse_row(sum_a, special + args.special_stride, core, prime, args.log_n, tile);
 }
 
-// The digits of a polynomial, all of them, in held order: for several keys to share.
+// The digits of a polynomial, all of them, in held order: for several keys to share, or where the
+// inner product's blocks would be too few.
 struct Whole {
     const Prime* primes;
     u64* extended;  // [batch][digit][limbs][N], after pass A; replaced
     u64 extended_stride;
     Operand own;
+    Operand own_factor;  // what the polynomial is multiplied by; null for nothing
     Basis basis;
     u32 log_n;
     u32 digits;
     u32 digit_size;
     u32 digit_limbs;
 };
-static_assert(sizeof(Whole) == 80, "src/kernels/switch.rs has the same layout");
+static_assert(sizeof(Whole) == 104, "src/kernels/switch.rs has the same layout");
 
 template <int LB, Mode MODE>
 __device__ __forceinline__ void whole(const Whole& args) {
@@ -205,15 +261,116 @@ __device__ __forceinline__ void whole(const Whole& args) {
     T x[HELD];
     if (limb < args.digit_limbs && limb / args.digit_size == digit) {
         const u64* own = args.own.data + batch * args.own.batch_stride + offset;
-        gather_row<LB, Core>(x, tile, [&](u32 at) { return core.load(own[at]); });
+        const u64* factor = args.own_factor.data + batch * args.own_factor.batch_stride + offset;
+        const bool product = args.own_factor.data != nullptr;
+        gather_row<LB, Core>(x, tile, [&](u32 at) {
+            const T value = core.load(__ldg(own + at));
+            return product ? core.product(value, core.load(__ldg(factor + at))) : value;
+        });
     } else {
-        forward_row<LB>(x, core, prime, args.log_n, tile,
-                        [&](u32 at) { return core.load_lazy(extended[at]); });
+        load_row(x, core, extended, tile);
+        forward_row(x, core, prime, args.log_n, tile);
     }
 #pragma unroll
     for (int h = 0; h < HELD; h += 2)
         store_two(extended + tile.held(h), core.store_lazy(core.tidy(x[h])),
                   core.store_lazy(core.tidy(x[h + 1])));
+}
+
+// Digits that a thread of the flat inner product keeps for all its keys.
+constexpr int CACHED = 8;
+constexpr int FLAT_THREADS = 256;
+
+// The products of whole digits with keys, residue by residue; a thread does two neighbours under
+// every gridDim.z / batch-th key. Grid: (pairs of residues, limbs, batch elements times shares).
+template <int LB, Mode MODE>
+__device__ __forceinline__ void inner_flat(const Inner& args) {
+    typedef typename CoreOf<MODE>::type Core;
+    typedef typename Core::T T;
+    const u32 limb = blockIdx.y, batch = blockIdx.z % args.batch;
+    const u32 prime_index = prime_of(args.basis, limb);
+    const Prime& prime = args.primes[prime_index];
+    const Core core(prime);
+    const u64 n = 1ull << args.log_n;
+    const u32 at = (blockIdx.x * FLAT_THREADS + threadIdx.x) * 2;
+    const u64* extended =
+        args.extended + batch * args.digits * args.extended_stride + limb * n + at;
+    const u64 half_words = args.key_limbs * n;
+    const bool of_level = limb < args.digit_limbs;
+    const u32 kept_limbs = args.digit_limbs - args.dropped;
+    T cached[CACHED][2];
+#pragma unroll
+    for (int digit = 0; digit < CACHED; ++digit) {
+        u64 first = 0, second = 0;
+        if (digit < args.digits)
+            load_two(extended + digit * args.extended_stride, first, second);
+        cached[digit][0] = core.load_lazy(first);
+        cached[digit][1] = core.load_lazy(second);
+    }
+    for (u32 index = blockIdx.z / args.batch; index < args.key_count;
+         index += gridDim.z / args.batch) {
+        const u64* key = args.keys[index] + prime_index * n + at;
+        const u32 item = index * args.batch + batch;
+        T sums[2][2] = {{core.zero(), core.zero()}, {core.zero(), core.zero()}};
+        const auto add = [&](u32 digit, T x, T y) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const ulonglong2 words = __ldg(reinterpret_cast<const ulonglong2*>(
+                    key + (2 * digit + half) * half_words));
+                sums[half][0] = core.add(sums[half][0], core.key_product(x, words.x));
+                sums[half][1] = core.add(sums[half][1], core.key_product(y, words.y));
+            }
+        };
+        const auto tidy = [&] {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                sums[half][0] = core.tidy(sums[half][0]);
+                sums[half][1] = core.tidy(sums[half][1]);
+            }
+        };
+#pragma unroll
+        for (int digit = 0; digit < CACHED; ++digit) {
+            if (digit < args.digits) add(digit, cached[digit][0], cached[digit][1]);
+            if (digit % 6 == 5) tidy();
+        }
+        for (u32 digit = CACHED; digit < args.digits; ++digit) {
+            u64 first, second;
+            load_two(extended + digit * args.extended_stride, first, second);
+            add(digit, core.load_lazy(first), core.load_lazy(second));
+            if (digit % 4 == 3) tidy();
+        }
+        tidy();
+        u64* target;
+        u64 stride;
+        if (limb < kept_limbs) {
+            stride = args.kept_stride;
+            target = args.kept + item * 2 * stride + limb * n + at;
+        } else {
+            stride = args.special_stride;
+            const u32 place = of_level ? args.basis.limbs - args.digit_limbs : limb - args.digit_limbs;
+            target = args.special + item * 2 * stride + place * n + at;
+        }
+        if (limb >= kept_limbs && of_level) {
+            const auto p = core.factor(args.p_dropped);
+            const u32 within = at & ((1u << LB) - 1), base = at - within;
+            const u32 h = within / (2 * ROW_THREADS<LB>) * 2, t = within % (2 * ROW_THREADS<LB>) / 2;
+#pragma unroll
+            for (int part = 0; part < 2; ++part) {
+                if (part >= args.added.parts) continue;
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const T other = added_at(core, args.added, batch, part,
+                                             limb * n + base + last_position<LB>(t, h + i));
+                    sums[part][i] =
+                        core.tidy(core.add(sums[part][i], core.tidy(core.mul(other, p))));
+                }
+            }
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            store_two(target + half * stride, core.store_lazy(sums[half][0]),
+                      core.store_lazy(sums[half][1]));
+    }
 }
 
 // The factors of the last step, by limb.
@@ -227,7 +384,7 @@ struct Finish {
     const Prime* primes;
     const Closing* closing;
     const u64* moved;  // [polynomial][limbs][N], after pass A
-    const u64* kept;   // [polynomial][limbs][N], held order; null for zero
+    const u64* kept;   // [polynomial][limbs][N], held order; a rescale has none
     u64 moved_stride;
     u64 kept_stride;
     Added added;
@@ -247,92 +404,142 @@ struct Finish {
 };
 static_assert(sizeof(Finish) == 416, "src/kernels/switch.rs has the same layout");
 
+// The last step of a rescale: polynomial by polynomial, added is the operand itself.
 template <int LB, Mode MODE>
-__device__ __forceinline__ void finish(const Finish& args) {
+__device__ __forceinline__ void finish_rescale(const Finish& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
     typedef typename Core::T T;
     const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
     const Core core(prime);
     const TileB<LB> tile(scratch);
-    const u32 limb = blockIdx.y;
-    const u64 offset = (u64)limb << args.log_n;
-    const auto factor = core.factor(args.closing[limb].moved);
+    const u64 offset = (u64)blockIdx.y << args.log_n;
+    // Both factors are 1/q.
+    const auto factor = core.factor(args.closing[blockIdx.y].moved);
     for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
-        const u32 item = poly / args.parts, part = poly % args.parts;
-        const u32 key = item / args.batch, batch = item % args.batch;
-        const u64* moved = args.moved + poly * args.moved_stride + offset;
-        u64* target = args.targets[key] + batch * args.target_batch_stride +
+        const u32 batch = poly / args.parts, part = poly % args.parts;
+        const u64* operand = args.added.a.data + batch * args.added.a.batch_stride +
+                             part * args.added.a.part_stride + offset;
+        u64* target = args.targets[0] + batch * args.target_batch_stride +
                       part * args.target_part_stride + offset;
         T x[HELD];
-        forward_row<LB>(x, core, prime, args.log_n, tile,
-                        [&](u32 at) { return core.load_lazy(moved[at]); });
-        if (args.kept != nullptr) {
-            const u64* kept = args.kept + poly * args.kept_stride + offset;
-#pragma unroll
-            for (int h = 0; h < HELD; h += 2) {
-                u64 first, second;
-                load_two(kept + tile.held(h), first, second);
-                x[h] = core.sub(core.load_lazy(first), core.tidy(x[h]));
-                x[h + 1] = core.sub(core.load_lazy(second), core.tidy(x[h + 1]));
-            }
-        } else {
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) x[h] = core.sub(core.zero(), core.tidy(x[h]));
-        }
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = core.mul(x[h], factor);
-        const auto with_added = [&](u32 at, T value) {
-            if (part >= args.added.parts) return value;
-            T other = added_at(core, args.added, batch, part, offset + at);
-            if (args.scaled != 0) other = core.mul(other, core.factor(args.closing[limb].added));
-            return core.add(core.tidy(value), core.tidy(other));
-        };
-        const u32 galois = args.galois[key];
-        if (galois == 1) {
-            scatter_row<LB, Core>(x, tile, [&](u32 at, T value) {
-                target[at] = core.store(with_added(at, value));
-            });
-            continue;
-        }
-        // The automorphism maps rows to rows: add in place, then permute within the row.
-        T* shared = tile.template row_of<T>();
+        load_row(x, core, args.moved + poly * args.moved_stride + offset, tile);
+        forward_row(x, core, prime, args.log_n, tile);
         scatter_row<LB, Core>(x, tile, [&](u32 at, T value) {
-            shared[slot<1>(at - tile.base, 0)] = with_added(at, value);
+            const T difference = core.sub(core.load(__ldg(operand + at)), core.tidy(value));
+            target[at] = core.store(core.mul(difference, factor));
         });
-        const u32 base = automorphism_source(args.galois_inverse[key], tile.base, args.log_n) >> LB << LB;
+    }
+}
+
+// The last step of a mod-down: PARTS of an item's two in one block, both to share what they read, or
+// one where the blocks would be too few.
+template <int LB, int PARTS, Mode MODE>
+__device__ __forceinline__ void finish_switch(const Finish& args) {
+    FH_SHARED(scratch);
+    typedef typename CoreOf<MODE>::type Core;
+    typedef typename Core::T T;
+    const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
+    const Core core(prime);
+    const TileB<LB> tile(scratch);
+    // A second part has its own rows in shared memory.
+    const TileB<LB> second(scratch + (PARTS - 1) * ROWS_B<LB> * ROW_WORDS<LB>);
+    const u64 offset = (u64)blockIdx.y << args.log_n;
+    const u32 item = PARTS == 2 ? blockIdx.z : blockIdx.z / 2;
+    const u32 first_part = PARTS == 2 ? 0 : blockIdx.z % 2;
+    const u32 key = item / args.batch, batch = item % args.batch;
+    const auto factor = core.factor(args.closing[blockIdx.y].moved);
+    const auto added_factor = core.factor(args.closing[blockIdx.y].added);
+    const u64* moved = args.moved + (2 * item + first_part) * args.moved_stride + offset;
+    const u64* kept = args.kept + (2 * item + first_part) * args.kept_stride + offset;
+    T x[PARTS][HELD];
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) {
-            u32 at = base + first_position<LB>(tile.t, h);
-            u32 from = automorphism_source(galois, at, args.log_n) & ((1u << LB) - 1);
-            target[at] = core.store(shared[slot<1>(from, 0)]);
+    for (int part = 0; part < PARTS; ++part)
+        load_row(x[part], core, moved + part * args.moved_stride, tile);
+    T* shared[2] = {tile.template row_of<T>(), second.template row_of<T>()};
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        forward_row(x[part], core, prime, args.log_n, part == 0 ? tile : second);
+#pragma unroll
+        for (int h = 0; h < HELD; h += 2) {
+            u64 words[2];
+            load_two(kept + part * args.kept_stride + tile.held(h), words[0], words[1]);
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const T difference = core.sub(core.load_lazy(words[i]), core.tidy(x[part][h + i]));
+                shared[part][slot<1>(last_position<LB>(tile.t, h + i), 0)] =
+                    core.mul(difference, factor);
+            }
         }
-        __syncwarp();
+    }
+    __syncwarp();
+    const u64* a = args.added.a.data + batch * args.added.a.batch_stride + offset;
+    const u64* b = args.added.b.data + batch * args.added.b.batch_stride + offset;
+    u64* target = args.targets[key] + batch * args.target_batch_stride +
+                  first_part * args.target_part_stride + offset;
+    const u32 galois = args.galois[key];
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        const u32 within = first_position<LB>(tile.t, h), at = tile.base + within;
+        T other[2];
+        if (PARTS == 1) {
+            if (first_part < args.added.parts)
+                other[0] = added_at(core, args.added, batch, first_part, offset + at);
+        } else if (args.added.tensor != 0) {
+            const T a0 = core.load(__ldg(a + at)), b0 = core.load(__ldg(b + at));
+            const T a1 = core.load(__ldg(a + args.added.a.part_stride + at));
+            const T b1 = core.load(__ldg(b + args.added.b.part_stride + at));
+            other[0] = core.product(a0, b0);
+            other[1] = core.add(core.product(a0, b1), core.product(a1, b0));
+        } else {
+            other[0] = core.load(__ldg(a + at));
+            if (args.added.parts > 1) other[1] = core.load(__ldg(a + args.added.a.part_stride + at));
+        }
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            T value = shared[part][slot<1>(within, 0)];
+            if (first_part + part < args.added.parts) {
+                if (args.scaled != 0) other[part] = core.mul(other[part], added_factor);
+                value = core.add(core.tidy(value), core.tidy(other[part]));
+            }
+            if (galois == 1)
+                target[part * args.target_part_stride + at] = core.store(value);
+            else
+                shared[part][slot<1>(within, 0)] = value;
+        }
+    }
+    if (galois == 1) return;
+    // The automorphism maps rows to rows: what was added in place is permuted within the row.
+    __syncwarp();
+    const u32 base = automorphism_source(args.galois_inverse[key], tile.base, args.log_n) >> LB << LB;
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) {
+        const u32 at = base + first_position<LB>(tile.t, h);
+        const u32 from = automorphism_source(galois, at, args.log_n) & ((1u << LB) - 1);
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+            target[part * args.target_part_stride + at] =
+                core.store(shared[part][slot<1>(from, 0)]);
     }
 }
 
 }  // namespace
 
-// The inner product holds 48 residues a thread; three blocks on a multiprocessor keep it fed.
-#define FH_INNER(NAME, THREADS, BODY)                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, 3) \
-        NAME(const __grid_constant__ Inner args) {           \
-        BODY(args);                                          \
-    }
+// The inner product holds 48 residues a thread, the last step of a mod-down 32 or 16.
+#define SWITCH(LB, SUFFIX, MODE)                                                                  \
+    FH_KERNEL(inner_##LB##_transform_##SUFFIX, THREADS_B<LB>, 3, Inner, (inner<LB, TRANSFORM, MODE>)) \
+    FH_KERNEL(inner_##LB##_product_##SUFFIX, THREADS_B<LB>, 3, Inner, (inner<LB, PRODUCT, MODE>)) \
+    FH_KERNEL(inner_##LB##_flat_##SUFFIX, FLAT_THREADS, 3, Inner, (inner_flat<LB, MODE>))         \
+    FH_KERNEL(whole_##LB##_##SUFFIX, THREADS_B<LB>, 5, Whole, (whole<LB, MODE>))                  \
+    FH_KERNEL(finish_##LB##_both_##SUFFIX, THREADS_B<LB>, 4, Finish, (finish_switch<LB, 2, MODE>)) \
+    FH_KERNEL(finish_##LB##_part_##SUFFIX, THREADS_B<LB>, 5, Finish, (finish_switch<LB, 1, MODE>)) \
+    FH_KERNEL(finish_##LB##_rescale_##SUFFIX, THREADS_B<LB>, 5, Finish, (finish_rescale<LB, MODE>))
 
-#define SWITCH(LB)                                                                   \
-    FH_INNER(inner_##LB##_transform_fast, THREADS_B<LB>, (inner<LB, TRANSFORM, FAST>)) \
-    FH_INNER(inner_##LB##_product_fast, THREADS_B<LB>, (inner<LB, PRODUCT, FAST>))   \
-    FH_INNER(inner_##LB##_whole_fast, THREADS_B<LB>, (inner<LB, WHOLE, FAST>))       \
-    FH_INNER(inner_##LB##_transform_wide, THREADS_B<LB>, (inner<LB, TRANSFORM, WIDE>)) \
-    FH_INNER(inner_##LB##_product_wide, THREADS_B<LB>, (inner<LB, PRODUCT, WIDE>))   \
-    FH_INNER(inner_##LB##_whole_wide, THREADS_B<LB>, (inner<LB, WHOLE, WIDE>))       \
-    FH_KERNEL(whole_##LB##_fast, THREADS_B<LB>, Whole, (whole<LB, FAST>))            \
-    FH_KERNEL(whole_##LB##_wide, THREADS_B<LB>, Whole, (whole<LB, WIDE>))            \
-    FH_KERNEL(finish_##LB##_fast, THREADS_B<LB>, Finish, (finish<LB, FAST>))         \
-    FH_KERNEL(finish_##LB##_wide, THREADS_B<LB>, Finish, (finish<LB, WIDE>))
-
-SWITCH(5)
-SWITCH(6)
-SWITCH(7)
-SWITCH(8)
+SWITCH(5, fast, FAST)
+SWITCH(6, fast, FAST)
+SWITCH(7, fast, FAST)
+SWITCH(8, fast, FAST)
+SWITCH(5, wide, WIDE)
+SWITCH(6, wide, WIDE)
+SWITCH(7, wide, WIDE)
+SWITCH(8, wide, WIDE)

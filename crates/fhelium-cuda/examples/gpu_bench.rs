@@ -1,7 +1,8 @@
 //! Times the operations on a GPU: one row an operation, eager and as a replayed graph, medians by
 //! CUDA events, beside the time that reading and writing each operand once would take.
 //!
-//! `gpu_bench [--once] [LOG_N ...]`; `--once` runs each operation a single time, for a profiler.
+//! `gpu_bench [--once] [LOG_N | LOG_N:DEPTH ...]`; `--once` runs each operation a single time, for a
+//! profiler.
 
 use fhelium_ckks::{
     CipherState, Ciphertext, KeyKind, KeySwitchKey, Parameters, PlainState, Plaintext, SecretId,
@@ -229,14 +230,14 @@ impl Bench {
     }
 
     fn row(&self, name: &str, floor: f64, sets: Vec<Work<'_>>) -> Result<()> {
-        for work in &sets {
-            work()?;
-        }
-        self.device.synchronize()?;
         if self.once {
             println!("{name}");
             return sets[0]().and_then(|()| self.device.synchronize());
         }
+        for work in &sets {
+            work()?;
+        }
+        self.device.synchronize()?;
         let eager = self.median(&sets)?;
         let graphs = sets
             .iter()

@@ -21,6 +21,7 @@ pub struct Device {
     capability: u32,
     multiprocessors: u32,
     fast_fp64: bool,
+    overlaps_launches: bool,
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
 }
 
@@ -36,7 +37,8 @@ impl Device {
         if built.is_empty() {
             return Err(CudaError::BuiltWithoutKernels);
         }
-        let count = probe()?.devices;
+        let found = probe()?;
+        let count = found.devices;
         if index >= count {
             return Err(CudaError::NoSuchDevice { index, count });
         }
@@ -45,12 +47,12 @@ impl Device {
         if let Some(device) = open[index].upgrade() {
             return Ok(device);
         }
-        let device = Arc::new(Self::retain(index, &built)?);
+        let device = Arc::new(Self::retain(index, found.version, &built)?);
         open[index] = Arc::downgrade(&device);
         Ok(device)
     }
 
-    fn retain(index: usize, built: &[String]) -> Result<Self> {
+    fn retain(index: usize, driver_version: i32, built: &[String]) -> Result<Self> {
         let context = CudaContext::new(index).map_err(driver("opening the device"))?;
         // Streams are ordered here, and events between them would break captures.
         // SAFETY: every access to a buffer goes through `Queue`, which orders streams itself.
@@ -85,6 +87,8 @@ impl Device {
             capability,
             multiprocessors,
             fast_fp64: single_to_double <= 4,
+            // Programmatic dependent launches, and their capture, are of Hopper and CUDA 12.3.
+            overlaps_launches: capability >= 90 && driver_version >= 12030,
             modules: Mutex::new(HashMap::new()),
         })
     }
@@ -112,6 +116,11 @@ impl Device {
     /// Whether double precision runs at half the rate of single, so that the FP64 core pays.
     pub fn has_fast_fp64(&self) -> bool {
         self.fast_fp64
+    }
+
+    /// Whether a launch may be set up while the one before runs.
+    pub(crate) fn overlaps_launches(&self) -> bool {
+        self.overlaps_launches
     }
 
     pub(crate) fn context(&self) -> &Arc<CudaContext> {

@@ -12,12 +12,13 @@ mod switch;
 pub(crate) use convert::{ModDown, ModUp, quotient_place, row_words};
 pub(crate) use elementwise::{Binary, Combination, HoldKey, Multiple};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
-pub(crate) use switch::{Added, Digits, Finish, Inner, KEYS, Whole};
+pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
 
 use crate::device::Device;
 use crate::error::{Result, driver};
 use crate::queue::Queue;
-use cudarc::driver::{CudaFunction, result};
+use cudarc::driver::CudaFunction;
+use cudarc::driver::sys::{self, CUfunction_attribute_enum};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 
@@ -111,6 +112,16 @@ impl<A: Arguments> Kernel<A> {
         })
     }
 
+    /// Lets the kernel have more shared memory than the 48 KiB that every device gives.
+    fn allow_shared(&self, bytes: u32) -> Result<()> {
+        self.function
+            .set_attribute(
+                CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                bytes as i32,
+            )
+            .map_err(driver("asking for shared memory"))
+    }
+
     /// Puts the kernel into the queue with a grid of blocks and bytes of shared memory.
     ///
     /// # Safety
@@ -129,18 +140,38 @@ impl<A: Arguments> Kernel<A> {
         let failed = driver("launching a kernel");
         queue.device().context().bind_to_thread().map_err(&failed)?;
         let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
-        // SAFETY: the driver copies the one argument, whose layout is the kernel's, before it
-        // returns; the rest is the caller's promise.
+        // Its blocks may be placed while the launch before still runs; launch.cuh makes them wait
+        // for it before they touch memory.
+        let mut overlap = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue {
+                programmaticStreamSerializationAllowed: 1,
+            },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: self.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: queue.stream().cu_stream(),
+            attrs: &raw mut overlap,
+            numAttrs: u32::from(queue.device().overlaps_launches()),
+        };
+        // SAFETY: the driver copies the one argument, whose layout is the kernel's, and the
+        // attribute before it returns; the rest is the caller's promise.
         unsafe {
-            result::launch_kernel(
+            sys::cuLaunchKernelEx(
+                &config,
                 self.function.cu_function(),
-                (grid[0], grid[1], grid[2]),
-                (self.threads, 1, 1),
-                shared,
-                queue.stream().cu_stream(),
-                &mut parameters,
+                parameters.as_mut_ptr(),
+                std::ptr::null_mut(),
             )
         }
+        .result()
         .map_err(failed)
     }
 }

@@ -73,6 +73,7 @@ pub(super) struct Ntt {
     forward_b: Kernel<PassB>,
     inverse_b: Kernel<PassB>,
     inverse_b_product: Kernel<PassB>,
+    inverse_b_held: Kernel<PassB>,
 }
 
 impl Ntt {
@@ -110,8 +111,9 @@ impl Ntt {
             inverse_a: inverse_a("integers")?,
             inverse_a_sources: inverse_a(sources)?,
             forward_b: pass_b(format!("forward_b_{lb}_{suffix}"))?,
-            inverse_b: pass_b(format!("inverse_b_{lb}_{suffix}"))?,
-            inverse_b_product: pass_b(format!("inverse_b_{lb}_product_{suffix}"))?,
+            inverse_b: pass_b(format!("inverse_b_{lb}_residues_{suffix}"))?,
+            inverse_b_product: pass_b(format!("inverse_b_{lb}_products_{suffix}"))?,
+            inverse_b_held: pass_b(format!("inverse_b_{lb}_held_{suffix}"))?,
         })
     }
 }
@@ -202,6 +204,20 @@ impl Kernels {
         };
         // SAFETY: the caller's promise.
         unsafe { kernel.launch(queue, grid, shared, arguments) }
+    }
+
+    /// Pass B of the inverse transform of what the flat inner product left, in place.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn inverse_b_held(&self, queue: &Queue, arguments: &PassB) -> Result<()> {
+        let (grid, shared) = self.pass_b_grid(arguments.basis.limbs, arguments.polynomials);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.ntt
+                .inverse_b_held
+                .launch(queue, grid, shared, arguments)
+        }
     }
 
     /// The grid of a pass B whose blocks take several polynomials in turn, and so read the

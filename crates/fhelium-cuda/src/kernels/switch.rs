@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     pub key_limbs: u32,
     pub dropped: u32,
     pub batch: u32,
-    pub unused: u32,
+    pub key_count: u32,
     pub keys: [u64; KEYS],
 }
 
@@ -62,6 +62,7 @@ pub(crate) struct Whole {
     pub extended: u64,
     pub extended_stride: u64,
     pub own: Operand,
+    pub own_factor: Operand,
     pub basis: Basis,
     pub log_n: u32,
     pub digits: u32,
@@ -101,70 +102,109 @@ unsafe impl Arguments for Whole {}
 // SAFETY: as above.
 unsafe impl Arguments for Finish {}
 const _: () = assert!(size_of::<Inner>() == 352);
-const _: () = assert!(size_of::<Whole>() == 80);
+const _: () = assert!(size_of::<Whole>() == 104);
 const _: () = assert!(size_of::<Finish>() == 416);
 
 pub(super) struct Switch {
     inner_transform: Kernel<Inner>,
     inner_product: Kernel<Inner>,
-    inner_whole: Kernel<Inner>,
+    inner_flat: Kernel<Inner>,
     whole: Kernel<Whole>,
-    finish: Kernel<Finish>,
+    finish_both: Kernel<Finish>,
+    finish_part: Kernel<Finish>,
+    finish_rescale: Kernel<Finish>,
+    /// Shared memory of an inner product, which fetches ahead.
+    ahead_shared: u32,
 }
 
-/// In which form an inner product finds the digits.
+/// How an inner product is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Digits {
-    /// After pass A; the polynomial is an operand.
-    Transform,
-    /// After pass A; the polynomial is the product of two operands.
-    Product,
-    /// Transformed, in held order.
-    Whole,
+pub(crate) enum Route {
+    /// With the second pass of the digits' transforms and the first of the special limbs' inverse:
+    /// the fewest words moved.
+    Fused,
+    /// Residue by residue, on digits that are whole: for several keys, and where the blocks of the
+    /// fused kernel would leave the device idle.
+    Flat,
 }
+
+const FLAT_THREADS: u32 = 256;
+
+/// Blocks for each multiprocessor from which on one block does what several could.
+const ENOUGH_BLOCKS: u32 = 6;
 
 impl Switch {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let (_, lb) = split(log_n);
-        let (_, threads, _) = pass_b_shape(log_n);
+        let (_, threads, shared) = pass_b_shape(log_n);
         let suffix = core.suffix();
-        let inner = |digits| {
-            Kernel::load(
-                device,
-                "switch",
-                &format!("inner_{lb}_{digits}_{suffix}"),
-                threads,
-            )
+        // The FP64 core's threads fetch 16 words of a digit and 32 of a key ahead.
+        let ahead_shared = match core {
+            Core::Fp64 => shared + threads * (16 + 32) * 8,
+            Core::Integer => shared,
         };
-        Ok(Switch {
+        fn load<A: Arguments>(device: &Device, name: String, threads: u32) -> Result<Kernel<A>> {
+            Kernel::load(device, "switch", &name, threads)
+        }
+        let inner = |digits| load(device, format!("inner_{lb}_{digits}_{suffix}"), threads);
+        let finish = |kind| load(device, format!("finish_{lb}_{kind}_{suffix}"), threads);
+        let switch = Switch {
             inner_transform: inner("transform")?,
             inner_product: inner("product")?,
-            inner_whole: inner("whole")?,
-            whole: Kernel::load(device, "switch", &format!("whole_{lb}_{suffix}"), threads)?,
-            finish: Kernel::load(device, "switch", &format!("finish_{lb}_{suffix}"), threads)?,
-        })
+            inner_flat: load(device, format!("inner_{lb}_flat_{suffix}"), FLAT_THREADS)?,
+            whole: load(device, format!("whole_{lb}_{suffix}"), threads)?,
+            finish_both: finish("both")?,
+            finish_part: finish("part")?,
+            finish_rescale: finish("rescale")?,
+            ahead_shared,
+        };
+        switch.inner_transform.allow_shared(ahead_shared)?;
+        switch.inner_product.allow_shared(ahead_shared)?;
+        Ok(switch)
     }
 }
 
 impl Kernels {
-    /// The inner products of digits with keys; `items` are batch elements times keys.
+    /// The route for so many limbs, batch elements and keys.
+    pub fn route(&self, limbs: usize, batch: usize, keys: usize) -> Route {
+        let (tiles, _, _) = pass_b_shape(self.log_n);
+        let blocks = u64::from(tiles) * (limbs * batch) as u64;
+        if keys == 1 && blocks >= u64::from(ENOUGH_BLOCKS * self.multiprocessors) {
+            Route::Fused
+        } else {
+            Route::Flat
+        }
+    }
+
+    /// The inner products of digits with keys, for a batch.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
-    pub unsafe fn inner(
-        &self,
-        queue: &Queue,
-        digits: Digits,
-        items: usize,
-        arguments: &Inner,
-    ) -> Result<()> {
-        let (tiles, _, shared) = pass_b_shape(self.log_n);
-        let kernel = match digits {
-            Digits::Transform => &self.switch.inner_transform,
-            Digits::Product => &self.switch.inner_product,
-            Digits::Whole => &self.switch.inner_whole,
+    pub unsafe fn inner(&self, queue: &Queue, route: Route, arguments: &Inner) -> Result<()> {
+        let (tiles, _, _) = pass_b_shape(self.log_n);
+        let switch = &self.switch;
+        let (limbs, batch, keys) = (arguments.basis.limbs, arguments.batch, arguments.key_count);
+        let (kernel, shared, grid) = match route {
+            Route::Fused => {
+                let product = arguments.own_factor.data != 0;
+                let kernel = if product {
+                    &switch.inner_product
+                } else {
+                    &switch.inner_transform
+                };
+                (kernel, switch.ahead_shared, [tiles, limbs, batch * keys])
+            }
+            Route::Flat => {
+                let tiles = (1 << self.log_n) / (2 * FLAT_THREADS);
+                let blocks = (tiles * limbs * batch).max(1);
+                let shares = (2 * ENOUGH_BLOCKS * self.multiprocessors).div_ceil(blocks);
+                (
+                    &switch.inner_flat,
+                    0,
+                    [tiles, limbs, batch * shares.clamp(1, keys.max(1))],
+                )
+            }
         };
-        let grid = [tiles, arguments.basis.limbs, items as u32];
         // SAFETY: the caller's promise.
         unsafe { kernel.launch(queue, grid, shared, arguments) }
     }
@@ -184,13 +224,41 @@ impl Kernels {
         unsafe { self.switch.whole.launch(queue, grid, shared, arguments) }
     }
 
-    /// The last step of mod-downs and rescales.
+    /// The last step of a mod-down, with its rescale or without.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
-    pub unsafe fn finish(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
+    pub unsafe fn finish_switch(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
+        let (tiles, _, shared) = pass_b_shape(self.log_n);
+        let (limbs, items) = (
+            arguments.basis.limbs,
+            arguments.polynomials / arguments.parts,
+        );
+        // SAFETY: the caller's promise; each part has its own rows.
+        unsafe {
+            if tiles * limbs * items >= ENOUGH_BLOCKS * self.multiprocessors {
+                self.switch
+                    .finish_both
+                    .launch(queue, [tiles, limbs, items], 2 * shared, arguments)
+            } else {
+                self.switch
+                    .finish_part
+                    .launch(queue, [tiles, limbs, 2 * items], shared, arguments)
+            }
+        }
+    }
+
+    /// The last step of a rescale.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn finish_rescale(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
         let (grid, shared) = self.pass_b_grid(arguments.basis.limbs, arguments.polynomials);
         // SAFETY: the caller's promise.
-        unsafe { self.switch.finish.launch(queue, grid, shared, arguments) }
+        unsafe {
+            self.switch
+                .finish_rescale
+                .launch(queue, grid, shared, arguments)
+        }
     }
 }

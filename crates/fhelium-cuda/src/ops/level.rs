@@ -108,7 +108,7 @@ impl Context {
             kernels.inverse_b(queue, &pass_b)?;
             kernels.inverse_a(queue, Outcome::Canonical, polynomials, &pass_a)?;
             kernels.forward_a(queue, Source::Rescale, polynomials, &forward)?;
-            kernels.finish(queue, &finish)?;
+            kernels.finish_rescale(queue, &finish)?;
         }
         joined.leave()?;
         Ok(result)

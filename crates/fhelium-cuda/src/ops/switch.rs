@@ -1,5 +1,5 @@
 //! Hybrid key switching (K. Han, D. Ki, "Better Bootstrapping for Approximate Homomorphic
-//! Encryption", CT-RSA 2020), as fhelium_ckks does it, in nine launches.
+//! Encryption", CT-RSA 2020), as fhelium_ckks does it, in nine launches where the device is filled, eleven where it is not.
 //!
 //! The polynomial d is transformed back, scaled for the conversion as it is; each digit is lifted
 //! to the other primes and transformed; the second pass of those transforms runs straight into the
@@ -14,8 +14,8 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{
-    Added, Digits, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, Outcome,
-    PassB, Source, Whole, split,
+    Added, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, Outcome, PassB, Route,
+    Source, Whole, split,
 };
 use crate::queue::Buffer;
 use crate::values::{Ciphertext, KeySwitchKey};
@@ -60,14 +60,12 @@ impl Context {
             .queue()
             .allocate(switched.batch * digits * extended_limbs * n)?;
         self.decompose(switched, &extended)?;
-        let form = if targets.len() > 1 {
+        let route = self
+            .kernels()
+            .route(extended_limbs, switched.batch, targets.len());
+        if route == Route::Flat {
             self.transform_digits(switched, &extended)?;
-            Digits::Whole
-        } else if switched.factor.is_some() {
-            Digits::Product
-        } else {
-            Digits::Transform
-        };
+        }
         let words_each = 2 * switched.batch * (2 * kept_limbs + special_limbs) * n;
         let at_once = (ROUND_WORDS / words_each.max(1)).clamp(1, KEYS);
         for round in targets.chunks(at_once) {
@@ -75,7 +73,10 @@ impl Context {
             self.check_rows(switched.operation, 2 * items)?;
             let kept = self.queue().allocate(items * 2 * kept_limbs * n)?;
             let special = self.queue().allocate(items * 2 * special_limbs * n)?;
-            self.inner_product(switched, form, &extended, round, &kept, &special)?;
+            self.inner_product(switched, route, &extended, round, &kept, &special)?;
+            if route == Route::Flat {
+                self.special_rows(switched, items, &special)?;
+            }
             let moved = self.queue().allocate(items * 2 * kept_limbs * n)?;
             self.mod_down(switched, items, &special, &moved)?;
             self.finish(switched, round, &kept, &moved)?;
@@ -169,20 +170,21 @@ impl Context {
             extended: extended.address(),
             extended_stride: u64::from(basis.limbs) * self.n() as u64,
             own: switched.own,
+            own_factor: switched.factor.unwrap_or(Operand::NONE),
             basis,
             log_n: self.parameters().log_n(),
             digits: self.parameters().digits(switched.level) as u32,
             digit_size: self.parameters().digit_size() as u32,
             digit_limbs: limbs as u32,
         };
-        // SAFETY: `extended` holds all limbs of every digit, `own` the level's limbs.
+        // SAFETY: `extended` holds all limbs of every digit, `own` and its factor the level's limbs.
         unsafe { self.kernels().whole(self.queue(), switched.batch, &whole) }
     }
 
     fn inner_product(
         &self,
         switched: &Switched,
-        form: Digits,
+        route: Route,
         extended: &Buffer,
         round: &[(&KeySwitchKey, KeyKind, &Ciphertext)],
         kept: &Buffer,
@@ -212,7 +214,7 @@ impl Context {
             key_limbs: self.tables().moduli.len() as u32,
             dropped: dropped as u32,
             batch: switched.batch as u32,
-            unused: 0,
+            key_count: round.len() as u32,
             keys: [0; KEYS],
         };
         for (place, (key, _, _)) in inner.keys.iter_mut().zip(round) {
@@ -220,10 +222,27 @@ impl Context {
         }
         // SAFETY: keys hold every digit and prime of the parameters; `kept` and `special` hold
         // their limbs for both halves of each item.
-        unsafe {
-            self.kernels()
-                .inner(self.queue(), form, switched.batch * round.len(), &inner)
-        }
+        unsafe { self.kernels().inner(self.queue(), route, &inner) }
+    }
+
+    /// Pass B of the special limbs' inverse transforms, which a flat inner product leaves out.
+    fn special_rows(&self, switched: &Switched, items: usize, special: &Buffer) -> Result<()> {
+        let basis = self.special_basis(switched.level, switched.rescale);
+        let stride = u64::from(basis.limbs) * self.n() as u64;
+        let pass_b = PassB {
+            primes: self.tables().primes(),
+            source: special.address(),
+            factor: 0,
+            target: special.address(),
+            source_stride: stride,
+            factor_stride: 0,
+            target_stride: stride,
+            basis,
+            log_n: self.parameters().log_n(),
+            polynomials: 2 * items as u32,
+        };
+        // SAFETY: the buffer holds these limbs for both halves of each item; rows stay in place.
+        unsafe { self.kernels().inverse_b_held(self.queue(), &pass_b) }
     }
 
     /// What the mod-down of both halves of `items` subtracts, after pass A of its transform.
@@ -328,6 +347,6 @@ impl Context {
         }
         // SAFETY: `kept` and `moved` hold both halves of each item, each target two parts of the
         // batch; what is added has the operand's own strides and at least these limbs.
-        unsafe { self.kernels().finish(self.queue(), &finish) }
+        unsafe { self.kernels().finish_switch(self.queue(), &finish) }
     }
 }

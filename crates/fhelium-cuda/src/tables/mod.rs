@@ -3,7 +3,7 @@
 mod arithmetic;
 
 use crate::error::Result;
-use crate::kernels::{Core, Factor, quotient_place, row_words};
+use crate::kernels::{Core, Factor, quotient_place, row_words, split};
 use crate::queue::{Buffer, Queue};
 use arithmetic::{closing_words, conversion_row, factor_word, fixed_factor, scale_words};
 use fhelium_ckks::arith::{Modulus, order::bit_reverse, primes::primitive_root};
@@ -153,10 +153,11 @@ fn primes(
     core: Core,
     queue: &Arc<Queue>,
 ) -> Result<(Buffer, Buffer, Vec<u64>)> {
+    let order = twiddle_order(n.trailing_zeros());
     let words_each = match core {
-        Core::Fp64 => n,
+        Core::Fp64 => order.len(),
         // Each table is followed by its Shoup words.
-        Core::Integer => 2 * n,
+        Core::Integer => 2 * order.len(),
     };
     let mut words = Vec::with_capacity(2 * moduli.len() * words_each);
     let mut last_twiddles = Vec::with_capacity(moduli.len());
@@ -165,9 +166,10 @@ fn primes(
         let inverse = modulus.inverse(psi).map_err(CkksError::from)?;
         for base in [psi, inverse] {
             let powers = bit_reversed_powers(modulus, base, n);
-            words.extend(powers.iter().map(|&w| factor_word(core, modulus, w)));
+            let twiddles = order.iter().map(|&index| powers[index as usize]);
+            words.extend(twiddles.clone().map(|w| factor_word(core, modulus, w)));
             if core == Core::Integer {
-                words.extend(powers.iter().map(|&w| modulus.shoup(w)));
+                words.extend(twiddles.map(|w| modulus.shoup(w)));
             }
             if base == inverse {
                 last_twiddles.push(powers[1]);
@@ -196,6 +198,32 @@ fn primes(
     let rows: Vec<u64> = moduli.iter().enumerate().flat_map(row).collect();
     let rows = queue.upload(&rows)?;
     Ok((rows, twiddles, last_twiddles))
+}
+
+/// Which power of the bit-reversed order stands at each place of a table of twiddles, as ntt.cuh
+/// says: the first layers' in natural order, then those of pass B's last step in held order.
+fn twiddle_order(log_n: u32) -> Vec<u32> {
+    let (la, lb) = split(log_n);
+    let (first_step, last_step) = (lb.div_ceil(2), lb / 2);
+    let threads = 1u32 << (lb - 4);
+    let natural = 0..1 << (la + first_step);
+    let held = (0..1u32 << la).flat_map(move |row| {
+        let root = (1 << la) + row;
+        (0..8).flat_map(move |slot| {
+            (0..2 * threads).map(move |place| {
+                let (thread, entry) = (place / 2, 2 * slot + place % 2);
+                let (group, within) = (entry >> last_step, entry & ((1 << last_step) - 1));
+                // The first entry of each group stands for nothing.
+                let Some(layer) = within.checked_ilog2() else {
+                    return 0;
+                };
+                let butterfly = within - (1 << layer);
+                let high = group * threads + thread;
+                (root << (first_step + layer)) + ((high << layer) | butterfly)
+            })
+        })
+    });
+    natural.chain(held).collect()
 }
 
 /// `base^bitrev(i)` for i below n.
@@ -339,6 +367,19 @@ fn product(basis: &[Modulus], modulus: Modulus) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Pass B's last layers use each of their twiddles once a group: all of them must be there.
+    #[test]
+    fn the_held_order_has_every_twiddle_of_the_last_step() {
+        for log_n in 10..=17 {
+            let order = twiddle_order(log_n);
+            let (la, lb) = split(log_n);
+            assert_eq!(order.len(), (1 << log_n) + (1 << (la + lb.div_ceil(2))));
+            let mut found = vec![false; 1 << log_n];
+            order.iter().for_each(|&index| found[index as usize] = true);
+            assert!(found.into_iter().all(|found| found), "N = 2^{log_n}");
+        }
+    }
 
     #[test]
     fn minus_inverses_are_inverses() {

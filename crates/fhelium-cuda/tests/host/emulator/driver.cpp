@@ -192,7 +192,7 @@ int cuDeviceGetName(char* name, int length, int) {
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
     switch (attribute) {
-        case 16: *value = 4; break;   // multiprocessors
+        case 16: *value = 1; break;   // multiprocessors
         case 75: *value = 9; break;   // major compute capability
         case 76: *value = 0; break;   // minor
         case 87: *value = 2; break;   // single to double precision
@@ -262,9 +262,17 @@ int cuModuleGetFunction(const Kernel** function, void*, const char* name) {
     }
     return *function = &found->second, SUCCESS;
 }
-int cuLaunchKernel(const Kernel* kernel, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned,
-                   unsigned, unsigned shared, void* stream, void** parameters, void**) {
-    if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads > 1024 || shared > 48 << 10)
+int cuFuncSetAttribute(const Kernel*, int, int) { return SUCCESS; }
+struct LaunchConfig {
+    unsigned x, y, z, threads, threads_y, threads_z, shared;
+    void* stream;
+    void* attributes;
+    unsigned attribute_count;
+};
+int cuLaunchKernelEx(const LaunchConfig* config, const Kernel* kernel, void** parameters, void**) {
+    const unsigned x = config->x, y = config->y, z = config->z;
+    const unsigned threads = config->threads, shared = config->shared;
+    if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads > 1024 || shared > 227 << 10)
         return INVALID;
     Node node = {};
     node.kernel = kernel;
@@ -274,7 +282,7 @@ int cuLaunchKernel(const Kernel* kernel, unsigned x, unsigned y, unsigned z, uns
     const char* arguments = static_cast<const char*>(parameters[0]);
     node.arguments.assign(arguments, arguments + kernel->argument_bytes);
     Lock lock(device);
-    return submit(stream, node), SUCCESS;
+    return submit(config->stream, node), SUCCESS;
 }
 
 int cuStreamBeginCapture_v2(void* stream, int) {

@@ -1,0 +1,45 @@
+// Copies from memory to shared memory that run while the thread goes on (sm_80 and later). A
+// thread waits for its own copies only: what it copied for others needs a barrier as well.
+#ifndef FHELIUM_ASYNC_CUH
+#define FHELIUM_ASYNC_CUH
+
+#include "core.cuh"
+
+#ifdef __CUDACC__
+
+__device__ __forceinline__ void copy_async_8(u64* shared, const u64* source) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
+                     (u32)__cvta_generic_to_shared(shared)),
+                 "l"(source)
+                 : "memory");
+}
+__device__ __forceinline__ void copy_async_16(u64* shared, const u64* source) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     (u32)__cvta_generic_to_shared(shared)),
+                 "l"(source)
+                 : "memory");
+}
+// Ends a group of copies.
+__device__ __forceinline__ void copy_async_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Waits for all groups but the last LATER.
+template <int LATER>
+__device__ __forceinline__ void copy_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+
+#else
+
+inline void copy_async_8(u64* shared, const u64* source) { *shared = *source; }
+inline void copy_async_16(u64* shared, const u64* source) {
+    shared[0] = source[0];
+    shared[1] = source[1];
+}
+inline void copy_async_commit() {}
+template <int LATER>
+inline void copy_async_wait() {}
+
+#endif
+
+#endif
