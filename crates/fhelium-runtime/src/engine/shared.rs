@@ -76,6 +76,12 @@ impl Engine {
         )?)
     }
 
+    /// The engine of this process that was made last for these parameters and is still alive, one
+    /// on the CPU before others.
+    pub(crate) fn alive(parameters: &Parameters) -> Option<Arc<Engine>> {
+        engines().find(parameters.id())
+    }
+
     /// An engine for values that come from outside: the one of this process that was made last
     /// for these parameters and is still alive, one on the CPU before others. Where there is
     /// none, one is made with the default options, and stays for as long as the process.

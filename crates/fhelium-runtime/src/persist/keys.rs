@@ -5,7 +5,8 @@ use super::error::Result;
 use super::values::{id_text, read_secret_id, same_parameters};
 use crate::{Engine, EvaluationKeys, KeySet, RuntimeError};
 use fhelium_ckks::{
-    KeyGenerator, KeyKind, KeySwitchKey, Parameters, PublicKey, Randomness, SecretKey,
+    CkksError, Context, ContextOptions, KeyGenerator, KeyKind, KeySwitchKey, Parameters, PublicKey,
+    Randomness, SecretKey,
 };
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
@@ -134,13 +135,14 @@ impl KeyRecord {
         incoming: &mut Incoming<'_>,
     ) -> Result<SecretKey> {
         let secret = read_secret_id(incoming.file, &self.secret)?;
-        let engine = Engine::for_parameters(parameters)?;
         let name = format!("{}.coefficients", self.prefix());
         let made = incoming.bytes(&name, Dtype::I8, &[parameters.n()], |bytes| {
-            // The generator only turns coefficients into residues here; nothing is drawn.
-            let randomness = Randomness::from_seed_for_tests(0);
-            let generator = KeyGenerator::new(engine.context(), &randomness);
-            generator.secret_from_coefficients(secret, bytemuck::cast_slice(bytes))
+            with_context(parameters, |context| {
+                // The generator only turns coefficients into residues here; nothing is drawn.
+                let randomness = Randomness::from_seed_for_tests(0);
+                let generator = KeyGenerator::new(context, &randomness);
+                generator.secret_from_coefficients(secret, bytemuck::cast_slice(bytes))
+            })
         })?;
         made.map_err(|error| incoming.refuse("secret key", error, "a key of the parameters"))
     }
@@ -180,10 +182,23 @@ fn take_halves(
 /// A secret's coefficients, in memory only as long as they are written.
 pub(super) fn coefficients(key: &SecretKey, parameters: &Parameters) -> Result<Zeroizing<Vec<i8>>> {
     same_parameters(key.parameters_id(), parameters)?;
-    let engine = Engine::for_parameters(parameters)?;
-    Ok(key
-        .coefficients(engine.context())
-        .map_err(RuntimeError::from)?)
+    let coefficients = with_context(parameters, |context| key.coefficients(context));
+    Ok(coefficients.map_err(RuntimeError::from)?)
+}
+
+/// The tables of a parameter set: those of an engine that is there, else some for this once.
+fn with_context<T>(
+    parameters: &Parameters,
+    with: impl FnOnce(&Context) -> std::result::Result<T, CkksError>,
+) -> std::result::Result<T, CkksError> {
+    if let Some(engine) = Engine::alive(parameters) {
+        return with(engine.context());
+    }
+    let options = ContextOptions {
+        threads: Some(1),
+        tier: None,
+    };
+    with(&Context::new(parameters, options)?)
 }
 
 pub(super) fn write_secret<'a>(
