@@ -84,6 +84,16 @@ impl Plaintext {
     pub fn nbytes(&self) -> usize {
         size_of_val(&self.data[..])
     }
+
+    /// This plaintext's batch under another shape of as many items.
+    ///
+    /// # Errors
+    /// [`CkksError::Shape`] where the numbers of items differ.
+    pub fn reshape_batch(mut self, batch_shape: Vec<usize>) -> Result<Self> {
+        check_reshape(&self.batch_shape, &batch_shape)?;
+        self.batch_shape = batch_shape;
+        Ok(self)
+    }
 }
 
 impl Ciphertext {
@@ -161,16 +171,21 @@ impl Ciphertext {
     /// # Errors
     /// [`CkksError::Shape`] where the numbers of items differ.
     pub fn reshape_batch(mut self, batch_shape: Vec<usize>) -> Result<Self> {
-        if checked_size(&batch_shape) != Some(batch_size(&self.batch_shape)) {
-            return Err(CkksError::Shape {
-                operation: "reshape",
-                found: format!("batch shape {batch_shape:?}"),
-                expected: format!("as many items as {:?} has", self.batch_shape),
-            });
-        }
+        check_reshape(&self.batch_shape, &batch_shape)?;
         self.batch_shape = batch_shape;
         Ok(self)
     }
+}
+
+fn check_reshape(from: &[usize], to: &[usize]) -> Result<()> {
+    if checked_size(to) == Some(batch_size(from)) {
+        return Ok(());
+    }
+    Err(CkksError::Shape {
+        operation: "reshape",
+        found: format!("batch shape {to:?}"),
+        expected: format!("as many items as {from:?} has"),
+    })
 }
 
 fn checked_size(shape: &[usize]) -> Option<usize> {

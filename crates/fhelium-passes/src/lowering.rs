@@ -122,6 +122,28 @@ pub fn lower_operation(
             Some(0) => Lowered::Operand(0),
             _ => lowered(Ckks::DropLevels, smallvec![x], attributes),
         },
+        He::SumBatch => {
+            let place = attributes
+                .int("axis")
+                .and_then(|axis| usize::try_from(axis).ok());
+            let batch = operands.first().map_or(&[][..], |ty| ty.batch());
+            match place {
+                // One item is its own sum: the axis goes and nothing is added.
+                Some(axis) if batch.get(axis) == Some(&1) => {
+                    let mut shape: Vec<i64> = batch.iter().map(|&extent| extent as i64).collect();
+                    shape.remove(axis);
+                    let attributes = Attributes::new().with("shape", shape);
+                    lowered(Ckks::BatchReshape, smallvec![x], &attributes)
+                }
+                _ => lowered(Ckks::SumBatch, smallvec![x], attributes),
+            }
+        }
+        He::BatchSlice => lowered(Ckks::BatchSlice, smallvec![x], attributes),
+        He::BatchReshape => lowered(Ckks::BatchReshape, smallvec![x], attributes),
+        He::StackBatch => {
+            let places = (0..operands.len()).map(Source::Operand);
+            lowered(Ckks::StackBatch, places.collect(), attributes)
+        }
         He::Encode => {
             if attributes.get("level").is_none() || attributes.get("scale").is_none() {
                 return Err(LoweringError::Unplaced {

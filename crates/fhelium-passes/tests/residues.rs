@@ -18,6 +18,7 @@ use ndarray::{ArrayD, IxDyn};
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 use proptest::prelude::*;
+use support::batches;
 use support::interpreter::{self, Value};
 use support::messages::{Message, basis, broadcast, encode, messages};
 use support::programs::programs;
@@ -165,6 +166,15 @@ impl Residues<'_> {
             };
             let integers = encode(message, op, self.chain);
             return integers.map(|c| vec![ring::reduce(c, &to)]);
+        }
+        let operands = op.operands().iter();
+        let operands: Vec<_> = operands.map(|&id| self.encoded(id)).collect();
+        let sum = |x: &Vec<Poly>, y: &Vec<Poly>| {
+            let parts = x.iter().zip(y);
+            parts.map(|(x, y)| ring::add(x, y, &to)).collect()
+        };
+        if let Some(value) = batches::apply(op, &operands, operands[0].ndim(), sum) {
+            return value;
         }
         let zero = vec![vec![0; self.chain.n()]; to.len()];
         let part = |x: &Vec<Poly>, i: usize| x.get(i).unwrap_or(&zero)[..to.len()].to_vec();

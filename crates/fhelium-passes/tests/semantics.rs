@@ -179,7 +179,7 @@ fn random_programs_reach_what_passes_do() {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     let mut totals = std::collections::BTreeMap::new();
-    for _ in 0..100 {
+    for _ in 0..150 {
         let program = programs(100).new_tree(&mut runner).unwrap().current();
         let compiled = default_pipeline().run_with(program, &Dump::Off).unwrap();
         for report in compiled.reports() {

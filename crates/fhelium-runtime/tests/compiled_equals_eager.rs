@@ -32,6 +32,20 @@ fn step() -> impl Strategy<Value = Step> {
             .with("level", level)
             .with("scale", Scale::from_bits(40))
     });
+    let shape = prop_oneof![
+        Just(vec![2, 1]),
+        Just(vec![-1, 2]),
+        Just(vec![2]),
+        Just(vec![])
+    ];
+    let shape = shape.prop_map(|shape: Vec<i64>| Attributes::new().with("shape", shape));
+    let slice = (0..3i64, 0..3i64, any::<bool>()).prop_map(|(start, size, drop)| {
+        Attributes::new()
+            .with("starts", vec![start])
+            .with("sizes", vec![size])
+            .with("steps", vec![-1])
+            .with("dropped", vec![0; usize::from(drop)])
+    });
     let he = prop_oneof![
         4 => (Just(He::Add), none()).boxed(),
         2 => (Just(He::Sub), none()).boxed(),
@@ -45,6 +59,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (Just(He::Encode), encoding).boxed(),
         1 => (Just(He::MulInteger), (-5..5i64).prop_map(|v| Attributes::new().with("value", v))).boxed(),
         2 => (Just(He::DropLevels), (0..2i64).prop_map(|c| Attributes::new().with("count", c))).boxed(),
+        1 => (Just(He::SumBatch), (-2..2i64).prop_map(|a| Attributes::new().with("axis", a))).boxed(),
+        1 => (Just(He::BatchSlice), slice).boxed(),
+        1 => (Just(He::BatchReshape), shape).boxed(),
     ]
     .prop_map(|(operation, attributes)| (OpKind::from(operation), attributes));
     let clear = prop_oneof![
@@ -277,5 +294,53 @@ fn joined_rescales() {
         for (output, expected) in outputs.iter().zip(&expected) {
             assert!(same_bits(output, expected), "{dropped} levels dropped");
         }
+    }
+}
+
+/// Guards that stacks of ciphertexts and of plaintexts, and what is taken from them again, have the
+/// eager bits and hold each operand's residues.
+#[test]
+fn stacks_and_slices() {
+    let (engine, keys) = engine();
+    let func = "func (%x: !ciphertext<[]>, %y: !ciphertext<[]>, %p: !plaintext<[]>) {
+        %xs = he.stack_batch %x, %y, %x {axis = 0}
+        %ps = he.stack_batch %p, %p {axis = 0}
+        %rows = he.batch_reshape %xs {shape = [3, 1]}
+        %table = he.mul %rows, %ps
+        %sums = he.sum_batch %table {axis = 0}
+        %last = he.batch_slice %xs {starts = [1], sizes = [1], steps = [1], dropped = [0]}
+        %alone = he.sum_batch %rows {axis = 1}
+        return (%xs, %sums, %last, %alone)
+    }";
+    let x = encrypt(engine, keys, &message(1, &[512]));
+    let y = encrypt(engine, keys, &message(2, &[512]));
+    let p = Value::from(engine.encode(&message(3, &[512]), None, None).unwrap());
+    let xs = engine.stack(&[x.clone(), y.clone(), x.clone()], 0).unwrap();
+    let ps = engine.stack(&[p.clone(), p.clone()], -1).unwrap();
+    let table = engine
+        .multiply(&engine.batch_reshape(&xs, &[3, 1]).unwrap(), &ps)
+        .unwrap();
+    let expected = [
+        xs.clone(),
+        engine.sum_batch(&table, -2).unwrap(),
+        y.clone(),
+        xs.clone(),
+    ];
+    assert!(same_bits(
+        &engine.batch_slice(&xs, &[1], &[1], &[1], &[0]).unwrap(),
+        &y
+    ));
+    let program = common::program(engine, "", func);
+    let arguments = [x, y, p];
+    let options = PrepareOptions {
+        arguments: Some(&arguments),
+        ..PrepareOptions::default()
+    };
+    let prepared = common::prepared(engine, program, &[], options).unwrap();
+    // The axis of one item is no sum but a view.
+    assert_eq!(prepared.cost().count("ckks.sum_batch"), 1);
+    let outputs = leaves(&prepared.executable().run(&arguments).unwrap());
+    for (place, (output, expected)) in outputs.iter().zip(&expected).enumerate() {
+        assert!(same_bits(output, expected), "output {place}");
     }
 }

@@ -3,6 +3,7 @@
 //! Every operation is a method of [`Context`]; it asks the level and scale rules of `fhelium-state`
 //! first and leaves its operands unchanged. Batch axes broadcast as numpy's do.
 
+mod batch;
 mod broadcast;
 #[cfg(test)]
 mod exact_tests;
@@ -12,6 +13,7 @@ mod linear;
 mod product;
 mod rotate;
 
+pub use batch::BatchSpan;
 pub use broadcast::Broadcast;
 
 use crate::context::Context;

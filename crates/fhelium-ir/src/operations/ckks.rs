@@ -3,7 +3,9 @@
 //! Levels and scales follow the rules of `he`; here every state is known and every key is an
 //! operand.
 
-use super::he::{self, COUNT, STEP, VALUE};
+use super::batch_rules;
+use super::he::{self, COUNT, ITEMS, ITS_KIND, STEP, VALUE};
+use super::tensor::{AXIS, SHAPE, SLICE};
 use super::{
     AttributeKind as A, Call, Dependence, Dialect, OpDef, OpKind, OperandKind, OperandSpec,
     attribute, dialect, many, operand,
@@ -81,6 +83,34 @@ dialect! {
             .depending(Dependence::ALL);
     DropLevels "drop_levels" "Levels given up at the same scale."
         => OpDef::new(&[X], &[COUNT], CIPHERTEXT, drop_levels, "ckks.drop_levels %a {count = 2}");
+    SumBatch "sum_batch" "Sum of a batch along one of its axes, which goes."
+        => OpDef::new(&[X], &[AXIS], CIPHERTEXT, sum_batch, "ckks.sum_batch %a {axis = 0}")
+            .depending(Dependence::BATCH_SUM)
+            .canonical(batch_rules::canonical_axis);
+    BatchSlice "batch_slice" "Evenly spaced items along each batch axis: start, start + step, ..."
+        => OpDef::new(
+            &[ITEMS],
+            SLICE,
+            ITS_KIND,
+            batch_slice,
+            "ckks.batch_slice %a {starts = [1], sizes = [1], steps = [1], dropped = [0]}",
+        )
+        .depending(Dependence::BATCH_MOVED)
+        .canonical(batch_rules::canonical_slice);
+    BatchReshape "batch_reshape" "The same items under other batch axes."
+        => OpDef::new(&[ITEMS], &[SHAPE], ITS_KIND, batch_reshape, "ckks.batch_reshape %a {shape = [1, -1]}")
+            .depending(Dependence::BATCH_MOVED)
+            .canonical(batch_rules::canonical_reshape);
+    StackBatch "stack_batch" "Ciphertexts, or plaintexts, of one type along a new batch axis."
+        => OpDef::new(
+            &[ITEMS, many("more of that type", OperandKind::Encoded)],
+            &[AXIS],
+            "a value of their kind with one more batch axis",
+            stack_batch,
+            "ckks.stack_batch %a, %a {axis = 0}",
+        )
+        .depending(Dependence::BATCH_MOVED)
+        .canonical(batch_rules::canonical_stack);
     Encode "encode" "Messages of up to all slots, the last axis, as plaintexts; a scalar fills every slot."
         => OpDef::new(
             &[operand("message", OperandKind::Tensor)],
@@ -138,6 +168,26 @@ fn rescale(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
 fn drop_levels(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
     placed(call)?;
     he::drop_levels(call)
+}
+
+fn sum_batch(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    batch_rules::sum(call)
+}
+
+fn batch_slice(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    batch_rules::slice(call)
+}
+
+fn batch_reshape(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    batch_rules::reshape(call)
+}
+
+fn stack_batch(call: &Call<'_>) -> Result<Vec<Type>, InferError> {
+    placed(call)?;
+    batch_rules::stack(call)
 }
 
 fn rotate(call: &Call<'_>) -> Result<Vec<Type>, InferError> {

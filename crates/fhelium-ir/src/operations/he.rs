@@ -3,9 +3,11 @@
 //! States may be unknown here: then only batches are checked, and a later pass decides levels
 //! and scales.
 
+use super::batch_rules;
+use super::tensor::{AXIS, SHAPE, SLICE};
 use super::{
     AttributeKind as A, Call, Dependence, Dialect, OpDef, OpKind, OperandKind, OperandSpec,
-    Presence, attribute, dialect, operand, optional, shape,
+    Presence, attribute, dialect, many, operand, optional, shape,
 };
 use crate::{Attributes, InferError, KeyKind, Type};
 use fhelium_state::{Chain, CipherState, PlainState, StateError};
@@ -22,6 +24,9 @@ pub(super) const COUNT: super::AttributeSpec = attribute("count", A::Int, "how m
 
 const BINARY: &[OperandSpec] = &[X, Y];
 const CIPHERTEXT: &str = "a ciphertext";
+
+pub(super) const ITEMS: OperandSpec = operand("x", OperandKind::Encoded);
+pub(super) const ITS_KIND: &str = "a value of the operand's kind";
 
 dialect! {
     /// Operations on encrypted values as the user wrote them.
@@ -55,6 +60,34 @@ dialect! {
             .depending(Dependence::ALL);
     DropLevels "drop_levels" "Levels given up at the same scale."
         => OpDef::new(&[CT], &[COUNT], CIPHERTEXT, drop_levels, "he.drop_levels %a {count = 1}");
+    SumBatch "sum_batch" "Sum of a batch along one of its axes, which goes."
+        => OpDef::new(&[CT], &[AXIS], CIPHERTEXT, batch_rules::sum, "he.sum_batch %a {axis = 0}")
+            .depending(Dependence::BATCH_SUM)
+            .canonical(batch_rules::canonical_axis);
+    BatchSlice "batch_slice" "Evenly spaced items along each batch axis: start, start + step, ..."
+        => OpDef::new(
+            &[ITEMS],
+            SLICE,
+            ITS_KIND,
+            batch_rules::slice,
+            "he.batch_slice %a {starts = [1], sizes = [1], steps = [1], dropped = [0]}",
+        )
+        .depending(Dependence::BATCH_MOVED)
+        .canonical(batch_rules::canonical_slice);
+    BatchReshape "batch_reshape" "The same items under other batch axes."
+        => OpDef::new(&[ITEMS], &[SHAPE], ITS_KIND, batch_rules::reshape, "he.batch_reshape %a {shape = [1, -1]}")
+            .depending(Dependence::BATCH_MOVED)
+            .canonical(batch_rules::canonical_reshape);
+    StackBatch "stack_batch" "Ciphertexts, or plaintexts, of one type along a new batch axis."
+        => OpDef::new(
+            &[ITEMS, many("more of that type", OperandKind::Encoded)],
+            &[AXIS],
+            "a value of their kind with one more batch axis",
+            batch_rules::stack,
+            "he.stack_batch %a, %a {axis = 0}",
+        )
+        .depending(Dependence::BATCH_MOVED)
+        .canonical(batch_rules::canonical_stack);
     Encode "encode" "Messages of up to all slots, the last axis, as plaintexts; a scalar fills every slot."
         => OpDef::new(
             &[operand("message", OperandKind::Tensor)],

@@ -4,6 +4,7 @@
 //! it depends on, and shows an example. The text form, the verifier, the builders, the eager
 //! engine's checks and the reference page derive from it. One file holds one dialect.
 
+mod batch_rules;
 mod call;
 mod ckks;
 mod core;
@@ -138,6 +139,14 @@ impl Dependence {
     const LIMBS: Self = Dependence::new(Element, Mixing, Element);
     const PARTS: Self = Dependence::new(Element, Element, Mixing);
     const ALL: Self = Dependence::new(Mixing, Mixing, Mixing);
+    const BATCH_SUM: Self = Dependence {
+        batch: Mixing,
+        ..Dependence::ELEMENT
+    };
+    const BATCH_MOVED: Self = Dependence {
+        batch: Reindexed,
+        ..Dependence::ELEMENT
+    };
 
     /// Whether an element of the result depends on the same place of each operand only.
     pub fn is_elementwise(self) -> bool {

@@ -51,7 +51,21 @@ const fn reduction(example: &'static str, rule: super::Rule) -> OpDef {
     .canonical(rules::canonical_axes)
 }
 
-const AXIS: super::AttributeSpec = attribute("axis", A::Int, "the axis; negative from the end");
+pub(super) const AXIS: super::AttributeSpec =
+    attribute("axis", A::Int, "the axis; negative from the end");
+pub(super) const SHAPE: super::AttributeSpec =
+    attribute("shape", A::Ints, "the shape; one extent may be -1");
+pub(super) const SLICE: &[super::AttributeSpec] = &[
+    attribute("starts", A::Ints, "the first place along each axis"),
+    attribute("sizes", A::Ints, "how many elements along each axis"),
+    attribute(
+        "steps",
+        A::Ints,
+        "the distance along each axis; may be negative",
+    ),
+    attribute("dropped", A::Ints, "axes of size 1 that the result lacks")
+        .or(Presence::DefaultEmpty),
+];
 
 dialect! {
     /// Clear arrays, by numpy's rules.
@@ -152,7 +166,7 @@ dialect! {
     Reshape "reshape" "The same elements in another shape."
         => OpDef::new(
             &[X],
-            &[attribute("shape", A::Ints, "the shape; one extent may be -1")],
+            &[SHAPE],
             "a tensor of that shape",
             rules::reshape,
             "tensor.reshape %t {shape = [2, -1]}",
@@ -173,13 +187,7 @@ dialect! {
     Slice "slice" "Evenly spaced elements along each axis: start, start + step, ..."
         => OpDef::new(
             &[X],
-            &[
-                attribute("starts", A::Ints, "the first place along each axis"),
-                attribute("sizes", A::Ints, "how many elements along each axis"),
-                attribute("steps", A::Ints, "the distance along each axis; may be negative"),
-                attribute("dropped", A::Ints, "axes of size 1 that the result lacks")
-                    .or(Presence::DefaultEmpty),
-            ],
+            SLICE,
             "a tensor of those sizes",
             rules::slice,
             "tensor.slice %t {starts = [1, 7], sizes = [1, 4], steps = [1, -2], dropped = [0]}",

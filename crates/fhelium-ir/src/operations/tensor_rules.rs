@@ -218,6 +218,11 @@ pub(super) fn canonical_slice(call: &Call<'_>, attributes: &mut Attributes) -> C
 
 pub(super) fn slice(call: &Call<'_>) -> Types {
     let (dtype, from) = call.tensor(0)?;
+    one(dtype, sliced(call, from)?)
+}
+
+/// The shape that `starts`, `sizes`, `steps` and `dropped` leave of another.
+pub(super) fn sliced(call: &Call<'_>, from: &[usize]) -> Result<Vec<usize>, InferError> {
     let (starts, steps) = (call.ints("starts")?, call.ints("steps")?);
     let sizes = shape::extents(call.ints("sizes")?)?;
     if [starts.len(), sizes.len(), steps.len()] != [from.len(); 3] {
@@ -257,7 +262,7 @@ pub(super) fn slice(call: &Call<'_>) -> Types {
             )));
         }
     }
-    one(dtype, kept)
+    Ok(kept)
 }
 
 pub(super) fn canonical_index(call: &Call<'_>, attributes: &mut Attributes) -> Canonical {

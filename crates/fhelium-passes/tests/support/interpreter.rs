@@ -61,6 +61,14 @@ pub fn apply(program: &Program, op: &Op, values: &[Option<Value>]) -> Vec<Value>
             .expect("an operand computed before")
     };
     let int = |name: &str| op.attributes().int(name).expect("an integer attribute");
+    if matches!(op.kind(), OpKind::He(_) | OpKind::Ckks(_)) {
+        let operands = op.operands().iter().map(|id| values[id.index()].as_ref());
+        let operands: Vec<&Value> = operands.flatten().collect();
+        let rank = program.type_of(op.operands()[0]).batch().len();
+        if let Some(value) = super::batches::apply(op, &operands, rank, |x, y| x + y) {
+            return vec![value];
+        }
+    }
     let one = match op.kind() {
         OpKind::Core(Core::Material) => {
             let symbol = op.attributes().symbol("symbol").unwrap();

@@ -94,6 +94,30 @@ fn product(x: &[BigInt], y: &[BigInt], q: &BigInt) -> Vec<BigInt> {
     out.iter().map(|c| ring::center(c, q)).collect()
 }
 
+/// The result of an operation on batch axes.
+fn batched(op: &Op, values: &[Option<Message>], q: &BigInt) -> Option<Message> {
+    let operands: Vec<&Message> = op
+        .operands()
+        .iter()
+        .filter_map(|id| values[id.index()].as_ref())
+        .collect();
+    let arrays: Vec<_> = operands.iter().map(|x| &x.coefficients).collect();
+    let first = *arrays.first()?;
+    let coefficients = super::batches::apply(op, &arrays, first.ndim(), |x, y| {
+        let sums = x.iter().zip(y).map(|(x, y)| ring::center(&(x + y), q));
+        sums.collect()
+    })?;
+    let error = operands.iter().map(|x| x.error).fold(0.0, f64::max);
+    let terms = match op.kind() {
+        OpKind::Ckks(Ckks::SumBatch) => first.len().max(1),
+        _ => 1,
+    };
+    Some(Message {
+        coefficients,
+        error: error * terms as f64,
+    })
+}
+
 /// Runs a `ckks` Program on messages.
 pub fn messages(
     program: &Program,
@@ -133,6 +157,10 @@ pub fn messages(
                 coefficients: encode(message, op, chain),
                 error: 0.0,
             });
+            continue;
+        }
+        if let Some(message) = batched(op, &values, &q) {
+            values[op.results()[0].index()] = Some(message);
             continue;
         }
         let operand = |place: usize| values[op.operands()[place].index()].clone().unwrap();
@@ -218,7 +246,11 @@ pub fn messages(
                     .collect()
             }
             Ckks::Conjugate => vec![moved(2 * chain.n() - 1)],
-            Ckks::Encode => unreachable!(),
+            Ckks::Encode
+            | Ckks::SumBatch
+            | Ckks::BatchSlice
+            | Ckks::BatchReshape
+            | Ckks::StackBatch => unreachable!(),
         };
         for (id, message) in op.results().iter().zip(results) {
             values[id.index()] = Some(message);

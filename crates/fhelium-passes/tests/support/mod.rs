@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod batches;
 pub mod interpreter;
 pub mod messages;
 pub mod programs;

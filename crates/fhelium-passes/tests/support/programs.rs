@@ -62,9 +62,10 @@ pub fn build(steps: &[Step], returned: &[u16]) -> Program {
     let location = |place: usize| Some(Location::new("random.py", place as u32 + 1, "f"));
     for (place, &(choice, left, right, number)) in steps.iter().enumerate() {
         // Operands of the last few values make chains; of the first, equal operations.
-        let choice = choice % 24;
+        let choice = choice % 25;
         let is_clear = |value: &&ValueId| {
-            matches!(builder.type_of(**value), Some(Type::Tensor { .. })) == (choice >= 19)
+            matches!(builder.type_of(**value), Some(Type::Tensor { .. }))
+                == (19..24).contains(&choice)
         };
         let pick = |number: u16, values: &[ValueId]| {
             let (end, number) = (values.len(), usize::from(number));
@@ -122,7 +123,28 @@ pub fn build(steps: &[Step], returned: &[u16]) -> Program {
                 continue;
             }
             22 => (Tensor::Add.into(), vec![x, y], none),
-            _ => (Tensor::Mul.into(), vec![x, y], none),
+            23 => (Tensor::Mul.into(), vec![x, y], none),
+            _ => {
+                let mut operands = vec![x];
+                let (kind, attributes) = match number.rem_euclid(4) {
+                    0 => (He::SumBatch, none.with("axis", -1)),
+                    1 => {
+                        let size = number.div_euclid(4).rem_euclid(2);
+                        let slice = none
+                            .with("starts", vec![2])
+                            .with("sizes", vec![1 + size])
+                            .with("steps", vec![-1])
+                            .with("dropped", vec![0; usize::from(size == 0)]);
+                        (He::BatchSlice, slice)
+                    }
+                    2 => (He::BatchReshape, none.with("shape", vec![1, -1])),
+                    _ => {
+                        operands.push(y);
+                        (He::StackBatch, none.with("axis", 0))
+                    }
+                };
+                (kind.into(), operands, attributes)
+            }
         };
         let Ok(results) = builder.op(kind, &operands, &attributes, location(place)) else {
             continue;

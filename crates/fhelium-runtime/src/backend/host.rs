@@ -1,5 +1,7 @@
 //! The host kernels as implementations of operations.
 
+mod batch;
+
 use super::{Implementation, Invocation, Operands, Results};
 use crate::{RuntimeError, Value, tensor};
 use fhelium_ckks::{Ciphertext, KeySwitchKey, Plaintext};
@@ -39,9 +41,10 @@ impl Implementation for CkksKernel {
     ) -> Result<Results, RuntimeError> {
         let context = invocation.engine.context();
         let attributes = invocation.attributes;
+        let owned = operands;
         let operands = Typed {
             operation: self.0,
-            operands: &operands,
+            operands: &owned,
         };
         let absent = |name: &str| operands.malformed(&format!("the attribute {name} is missing"));
         let int = |name: &str| attributes.int(name).ok_or_else(|| absent(name));
@@ -97,6 +100,9 @@ impl Implementation for CkksKernel {
                 let count = usize::try_from(int("count")?)
                     .map_err(|_| operands.malformed("count is negative"))?;
                 context.drop_levels(operands.ciphertext(0)?, count)?
+            }
+            Ckks::SumBatch | Ckks::BatchSlice | Ckks::BatchReshape | Ckks::StackBatch => {
+                return batch::execute(self.0, invocation, owned);
             }
             Ckks::Encode => {
                 let level = usize::try_from(int("level")?)

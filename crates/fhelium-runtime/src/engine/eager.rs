@@ -209,4 +209,40 @@ impl Engine {
         let attributes = Attributes::new().with("count", count);
         self.one(He::DropLevels, std::slice::from_ref(x), &attributes)
     }
+
+    /// The sum of a batch along one of its axes, which goes; negative axes count from the end.
+    pub fn sum_batch(&self, x: &Value, axis: i64) -> Result<Value, RuntimeError> {
+        let attributes = Attributes::new().with("axis", axis);
+        self.one(He::SumBatch, std::slice::from_ref(x), &attributes)
+    }
+
+    /// Evenly spaced items along each batch axis: `sizes` of them from `starts`, `steps` apart;
+    /// axes of size 1 in `dropped` go.
+    pub fn batch_slice(
+        &self,
+        x: &Value,
+        starts: &[i64],
+        sizes: &[i64],
+        steps: &[i64],
+        dropped: &[i64],
+    ) -> Result<Value, RuntimeError> {
+        let attributes = Attributes::new()
+            .with("starts", starts.to_vec())
+            .with("sizes", sizes.to_vec())
+            .with("steps", steps.to_vec())
+            .with("dropped", dropped.to_vec());
+        self.one(He::BatchSlice, std::slice::from_ref(x), &attributes)
+    }
+
+    /// The same items under other batch axes; one extent may be -1.
+    pub fn batch_reshape(&self, x: &Value, shape: &[i64]) -> Result<Value, RuntimeError> {
+        let attributes = Attributes::new().with("shape", shape.to_vec());
+        self.one(He::BatchReshape, std::slice::from_ref(x), &attributes)
+    }
+
+    /// Ciphertexts, or plaintexts, of one type along a new batch axis.
+    pub fn stack(&self, items: &[Value], axis: i64) -> Result<Value, RuntimeError> {
+        let attributes = Attributes::new().with("axis", axis);
+        self.one(He::StackBatch, items, &attributes)
+    }
 }

@@ -22,7 +22,7 @@ use crate::pass::{Diagnostic, Pass, PassContext, PassResult};
 /// automorphism brings back, so that the automorphism comes last and rotations of one value share
 /// their digits.
 ///
-/// Encodings stay whole, and so do sums with a plaintext of other batch axes, since they leave parts
+/// Encodings and operations on batch axes stay whole, and so do sums with a plaintext of other batch axes, since they leave parts
 /// as they are that the result repeats. Not part of the default pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct LowerToRns {
@@ -78,6 +78,14 @@ impl Pass for LowerToRns {
     }
 }
 
+/// Whether an operation has no form in residue arithmetic.
+fn stays_whole(kind: Ckks) -> bool {
+    matches!(
+        kind,
+        Ckks::Encode | Ckks::SumBatch | Ckks::BatchSlice | Ckks::BatchReshape | Ckks::StackBatch
+    )
+}
+
 struct Lowering<'a> {
     program: &'a Program,
     chain: &'a Chain,
@@ -99,7 +107,7 @@ impl Lowering<'_> {
                 continue;
             };
             self.result.stats.matched += 1;
-            if kind == Ckks::Encode || keep.contains(&kind) || self.repeats_parts(op, kind) {
+            if stays_whole(kind) || keep.contains(&kind) || self.repeats_parts(op, kind) {
                 self.result.stats.skipped += 1;
                 self.keep(op)?;
                 continue;
@@ -314,7 +322,11 @@ impl Lowering<'_> {
             Ckks::Rotate | Ckks::Conjugate | Ckks::RotateHoisted => {
                 return self.automorphisms(op, kind);
             }
-            Ckks::Encode => return self.keep(op),
+            Ckks::Encode
+            | Ckks::SumBatch
+            | Ckks::BatchSlice
+            | Ckks::BatchReshape
+            | Ckks::StackBatch => return self.keep(op),
         };
         self.residues[op.results()[0].index()] = Some(result);
         Ok(())
