@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import _arithmetic, _native
+from . import _arithmetic, _batches, _native
 from ._recording import active_recorder, refuse
 from ._values import Ciphertext, Plaintext
 
@@ -173,3 +173,17 @@ class Engine(_native.Engine):
         return _arithmetic.sum_slots(  # type: ignore[no-any-return]
             ciphertext, count, engine=self
         )
+
+    def sum_batch(self, ciphertext: Any, axis: int = 0) -> Ciphertext:
+        """The sum of a batch along one of its axes, which goes; the level and scale stay.
+
+        No key is needed. The slots are no axis: -1 is the last axis of the batch shape.
+        """
+        return _batches.sum_batch(ciphertext, axis, engine=self)  # type: ignore[no-any-return]
+
+    def stack(self, values: Sequence[Any], axis: int = 0) -> Any:
+        """Ciphertexts, or plaintexts, along a new batch axis.
+
+        They have one batch shape, level and number of parts, and scales that a sum would take.
+        """
+        return _batches.stack(values, axis, engine=self)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Self
 
-from . import _arithmetic, _native
+from . import _arithmetic, _batches, _native
 
 __all__ = ["Ciphertext", "Plaintext"]
 
 
-class Ciphertext(_arithmetic.CipherOperators, _native.Ciphertext):
+class Ciphertext(_arithmetic.CipherOperators, _batches.SummableBatch, _native.Ciphertext):
     """Encrypted messages of all slots each, batched or not.
 
     Operators make new ciphertexts and change none. An array or a number beside a ciphertext is
     encoded for it: at its level; at its scale for `+` and `-`, at the parameters' scale for `*`.
     Integers multiply exactly, without encoding, and leave the scale alone. Nothing is rescaled
     or relinearized unless it is said.
+
+    Integers and slices in brackets take items of the batch, as of a numpy array; `reshape` and
+    `sum_batch` work along its axes. Slots are no axis of it.
 
     Ciphertexts compare by identity. `Engine.encrypt` makes them.
     """
@@ -34,6 +37,9 @@ class Ciphertext(_arithmetic.CipherOperators, _native.Ciphertext):
     def __bool__(self) -> NoReturn:
         raise self._comparison("bool()")
 
+    def __iter__(self) -> NoReturn:
+        _refuse_iteration(self)
+
     def __copy__(self) -> Self:
         return self
 
@@ -50,12 +56,15 @@ class Ciphertext(_arithmetic.CipherOperators, _native.Ciphertext):
     __ge__ = _compare
 
 
-class Plaintext(_native.Plaintext):
+class Plaintext(_batches.BatchAxes, _native.Plaintext):
     """Encoded messages of all slots each, batched or not. `Engine.encode` makes them."""
 
     __slots__ = ()
     __array_ufunc__ = None
     _fhelium_kind = "plaintext"
+
+    def __iter__(self) -> NoReturn:
+        _refuse_iteration(self)
 
     def __copy__(self) -> Self:
         return self
@@ -71,6 +80,13 @@ class Plaintext(_native.Plaintext):
 
     def __mul__(self, other: Any) -> Any:
         return _arithmetic.multiply(self, other) if _is_ciphertext(other) else NotImplemented
+
+
+def _refuse_iteration(value: Ciphertext | Plaintext) -> NoReturn:
+    raise TypeError(
+        f"a {type(value).__name__} cannot be iterated over: write `for i in range(n)` and index "
+        f"it; its batch shape is {value.batch_shape}"
+    )
 
 
 def _is_ciphertext(value: Any) -> bool:

@@ -140,6 +140,14 @@ def _message(tensor: Any, slots: int) -> Clear:
     return np.pad(array, padding)
 
 
+def _slice(message: Clear, attributes: dict[str, Any]) -> Clear:
+    """The items that a slice of the batch takes."""
+    spans = zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True)
+    for axis, (start, size, step) in enumerate(spans):
+        message = message.take([start + place * step for place in range(size)], axis=axis)
+    return message.squeeze(tuple(attributes["dropped"]))
+
+
 _UNCHANGED = ("he.relinearize", "he.rescale", "he.drop_levels")
 _BINARY: dict[str, Callable[[Clear, Clear], Clear]] = {
     "he.add": np.add,
@@ -165,6 +173,14 @@ def _exact(operation: _native.Operation, operands: list[Any], slots: int, found:
         return np.roll(operands[0], -attributes["step"], axis=-1)
     if name == "he.conjugate":
         return np.conj(operands[0])
+    if name == "he.sum_batch":
+        return operands[0].sum(axis=attributes["axis"])
+    if name == "he.batch_slice":
+        return _slice(operands[0], attributes)
+    if name == "he.batch_reshape":
+        return operands[0].reshape(*attributes["shape"], slots)
+    if name == "he.stack_batch":
+        return np.stack(operands, axis=attributes["axis"])
     if name == "he.encode":
         return _message(operands[0], slots)
     return found

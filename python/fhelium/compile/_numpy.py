@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._arithmetic import kind_of
+from .._indexing import NoBasicIndex, basic_index
 from ._tracers import CapturedTensor, fail
 
 if TYPE_CHECKING:
@@ -86,60 +87,20 @@ def cast(recorder: CaptureRecorder, value: CapturedTensor, dtype: Any) -> Any:
 
 def index(recorder: CaptureRecorder, value: CapturedTensor, item: Any) -> Any:
     """Records `value[item]` for integers, slices, `...` and None."""
-    items = list(item) if isinstance(item, tuple) else [item]
-    shape = value.shape
-    consumed = sum(1 for entry in items if entry is not None and entry is not Ellipsis)
-    ellipses = sum(1 for entry in items if entry is Ellipsis)
-    if ellipses > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    if consumed > len(shape):
-        raise IndexError(
-            f"too many indices: array is {len(shape)}-dimensional, but {consumed} were indexed"
-        )
-    rest = [slice(None)] * (len(shape) - consumed)
-    if ellipses:
-        place = next(position for position, entry in enumerate(items) if entry is Ellipsis)
-        items[place : place + 1] = rest
-    else:
-        items += rest
-
-    starts: list[int] = []
-    sizes: list[int] = []
-    steps: list[int] = []
-    dropped: list[int] = []
-    shape_with_new_axes: list[int] = []
-    for entry in items:
-        if entry is None:
-            shape_with_new_axes.append(1)
-            continue
-        axis = len(starts)
-        if isinstance(entry, slice):
-            start, stop, step = entry.indices(shape[axis])
-            size = len(range(start, stop, step))
-            shape_with_new_axes.append(size)
-        else:
-            start, size, step = _position(entry, shape[axis], axis), 1, 1
-            dropped.append(axis)
-        starts.append(start)
-        sizes.append(size)
-        steps.append(step)
-    taken = value
-    if starts != [0] * len(shape) or sizes != list(shape) or set(steps) - {1} or dropped:
-        attributes = {"starts": starts, "sizes": sizes, "steps": steps, "dropped": dropped}
-        taken = recorder.apply("tensor.slice", [value], attributes)
-    return _reshape(recorder, taken, tuple(shape_with_new_axes))
-
-
-def _position(entry: Any, extent: int, axis: int) -> int:
-    if isinstance(entry, bool | np.bool_) or not hasattr(type(entry), "__index__"):
-        fail(
-            f"a captured array is indexed by integers, slices, None and ..., found "
-            f"{type(entry).__name__}; select with numpy.where"
-        )
-    position = operator.index(entry)
-    if not -extent <= position < extent:
-        raise IndexError(f"index {position} is out of bounds for axis {axis} with size {extent}")
-    return position % extent
+    try:
+        taken = basic_index(value.shape, item)
+    except NoBasicIndex as error:
+        fail(f"a captured array is {error}; select with numpy.where")
+    part = value
+    if not taken.takes_all(value.shape):
+        attributes = {
+            "starts": taken.starts,
+            "sizes": taken.sizes,
+            "steps": taken.steps,
+            "dropped": taken.dropped,
+        }
+        part = recorder.apply("tensor.slice", [value], attributes)
+    return _reshape(recorder, part, taken.shape)
 
 
 # --- functions -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .. import _arithmetic
+from .. import _arithmetic, _batches
 from .._recording import Location, active_recorder, caller_location, describe
 from ..errors import CaptureError
 
@@ -184,7 +184,7 @@ class _Encrypted(Captured):
         return value
 
 
-class CapturedCiphertext(_arithmetic.CipherOperators, _Encrypted):
+class CapturedCiphertext(_arithmetic.CipherOperators, _batches.SummableBatch, _Encrypted):
     """A ciphertext of a function under capture."""
 
     __slots__ = ()
@@ -199,7 +199,7 @@ class CapturedCiphertext(_arithmetic.CipherOperators, _Encrypted):
         return CaptureError(f"{describe(caller_location())}: {message}")
 
 
-class CapturedPlaintext(_Encrypted):
+class CapturedPlaintext(_batches.BatchAxes, _Encrypted):
     """A plaintext of a function under capture."""
 
     __slots__ = ()
