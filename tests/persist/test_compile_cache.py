@@ -268,6 +268,20 @@ def test_moved_lines_hit_and_are_todays(tmp_path: Path) -> None:
     assert int(second.split()[1]) == int(first.split()[1]) + 3
 
 
+def test_dumps_are_made_whatever_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+        f = fh.jit(lambda x: x.rotate(1))
+        f(x)
+        print(f.disk_hits, f.disk_misses)
+    """
+    cache = tmp_path / "cache"
+    script = _script(tmp_path, body)
+    assert _run(script, cache) == ["0 1"]
+    monkeypatch.setenv("FHELIUM_DUMP", str(tmp_path / "dumps"))
+    assert _run(script, cache) == ["0 0"]
+    assert list((tmp_path / "dumps").glob("*/*dead-values.fhe"))
+
+
 def test_eight_processes_share_a_directory(tmp_path: Path) -> None:
     """numba 10128: processes that start at once crashed, or read half-written files."""
     body = """

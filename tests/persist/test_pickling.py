@@ -67,7 +67,8 @@ def test_a_pickle_runs_nothing_but_the_loader(bench: Any) -> None:
     _, x = bench.fresh()
     program = fh.jit(lambda x: x + 1)
     program(x)
-    for value in (x, bench.keys.evaluation(), program.specializations[0].compilation):
+    variant = program.specializations[0]
+    for value in (x, bench.keys.evaluation(), variant.program, variant.compilation):
         names = [
             argument
             for opcode, argument, _ in pickletools.genops(pickle.dumps(value, 3))
