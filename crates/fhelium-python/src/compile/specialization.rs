@@ -125,8 +125,8 @@ impl PySpecialization {
     }
 
     /// Whether its compiled Program came from the cache directory.
-    #[getter]
-    fn from_cache(&self) -> bool {
+    #[getter(from_cache)]
+    fn read_from_cache(&self) -> bool {
         self.0.cache_use().outcome == CacheOutcome::Hit
     }
 
