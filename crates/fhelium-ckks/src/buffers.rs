@@ -3,6 +3,8 @@
 //! Results and intermediate limbs take megabytes; memory fresh from the system costs an operation
 //! more time than much of its arithmetic, so that what one frees the next one gets.
 
+use crate::error::Result;
+use crate::values::zeroed;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -44,6 +46,19 @@ impl BufferPool {
             len,
             pool: Some(self.clone()),
         }
+    }
+
+    /// As [`take`](Self::take), refused where memory lacks instead of ending the process.
+    pub fn try_take(&self, operation: &'static str, len: usize) -> Result<Buffer> {
+        let words = match self.find(len) {
+            Some(words) => words,
+            None => zeroed(operation, len)?,
+        };
+        Ok(Buffer {
+            words,
+            len,
+            pool: Some(self.clone()),
+        })
     }
 
     /// The smallest kept buffer that holds `len` words and is at most twice as large.

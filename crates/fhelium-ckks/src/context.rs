@@ -220,6 +220,12 @@ impl Context {
         self.0.buffers.take(words)
     }
 
+    /// The same for the result of an operation, whose size is the caller's choice of a batch: refused
+    /// where memory lacks.
+    pub(crate) fn result_buffer(&self, operation: &'static str, words: usize) -> Result<Buffer> {
+        self.0.buffers.try_take(operation, words)
+    }
+
     /// From the primes of a digit at a level to all others of that level and the special primes, in
     /// ascending order.
     pub(crate) fn mod_up(&self, level: usize, digit: usize) -> &BaseConverter {

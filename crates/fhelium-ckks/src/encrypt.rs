@@ -78,7 +78,7 @@ impl Context {
         parameters.check_id("encrypt", "key", key_parameters)?;
         let (level, batch) = (plaintext.state.level, batch_size(&plaintext.batch_shape));
         let words = (level + 1) * self.n();
-        let mut data = self.buffer(batch * 2 * words);
+        let mut data = self.result_buffer("encrypt", batch * 2 * words)?;
         let draw = randomness.draw()?;
         let items = plaintext
             .data
@@ -177,7 +177,7 @@ impl Context {
         let state = &ciphertext.state;
         let (limbs, parts) = (state.level + 1, state.parts);
         let batch = batch_size(&ciphertext.batch_shape);
-        let mut data = self.buffer(batch * limbs * n);
+        let mut data = self.result_buffer("decrypt", batch * limbs * n)?;
         self.each_limb(&mut data, |index, out| {
             let (item, limb) = (index / limbs, index % limbs);
             let ring = &self.limbs()[limb];

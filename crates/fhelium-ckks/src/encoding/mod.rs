@@ -153,7 +153,8 @@ impl Context {
     /// # Errors
     /// The level and scale rules' for a level or scale that the parameters lack;
     /// [`CkksError::Shape`] for more values than slots, or none; [`CkksError::NotFinite`];
-    /// [`CkksError::DoesNotFit`] for values outside [`message_bound`](Self::message_bound).
+    /// [`CkksError::DoesNotFit`] for values outside [`message_bound`](Self::message_bound);
+    /// [`CkksError::OutOfMemory`] for a batch that memory does not hold.
     pub fn encode(&self, message: Message<'_>, level: usize, scale: &Scale) -> Result<Plaintext> {
         let parameters = self.parameters();
         parameters.chain().check_encoding("encode", level, scale)?;
@@ -171,7 +172,7 @@ impl Context {
         let data = if message.is_constant() {
             self.constant_residues(message.values.get(0), level, scale)?
         } else {
-            self.message_residues(&message, level, scale)
+            self.message_residues(&message, level, scale)?
         };
         let state = PlainState {
             level,
@@ -185,11 +186,16 @@ impl Context {
         })
     }
 
-    fn message_residues(&self, message: &Message<'_>, level: usize, scale: &Scale) -> Buffer {
+    fn message_residues(
+        &self,
+        message: &Message<'_>,
+        level: usize,
+        scale: &Scale,
+    ) -> Result<Buffer> {
         let (n, limbs) = (self.n(), level + 1);
         let batch = batch_size(message.batch_shape());
         let scale = ExactScale::new(scale);
-        let mut data = self.buffer(batch * limbs * n);
+        let mut data = self.result_buffer("encode", batch * limbs * n)?;
         let mut coefficients = vec![0.0; batch * n];
         let count = message.shape.last().copied().unwrap_or(1);
         let items = coefficients.chunks_exact_mut(n).enumerate().collect();
@@ -207,7 +213,7 @@ impl Context {
             items[index / limbs].residues(limb, out);
             limb.forward(out);
         });
-        data
+        Ok(data)
     }
 
     /// The message of a plaintext: (batch..., slots) complex values.

@@ -128,7 +128,7 @@ impl Context {
         let n = self.n();
         let limbs = ciphertext.state.level + 1;
         let per_item = ciphertext.state.parts * limbs;
-        let mut data = self.buffer(batch_size(&batch_shape) * per_item * n);
+        let mut data = self.result_buffer("sum_batch", batch_size(&batch_shape) * per_item * n)?;
         self.each_limb(&mut data, |index, out| {
             let (item, limb) = (index / per_item, index % per_item);
             let first = item / inner * extent * inner + item % inner;
@@ -161,7 +161,9 @@ impl Context {
         self.check_ciphertext("batch_slice", ciphertext)?;
         let (batch_shape, items) = sliced(&ciphertext.batch_shape, spans)?;
         let limbs = ciphertext.state.parts * (ciphertext.state.level + 1);
-        let data = self.gather(items.len(), limbs, |item| (&ciphertext.data, items[item]));
+        let data = self.gather("batch_slice", items.len(), limbs, |item| {
+            (&ciphertext.data, items[item])
+        })?;
         Ok(Ciphertext {
             batch_shape,
             data,
@@ -182,7 +184,9 @@ impl Context {
             .check_id("batch_slice", "plaintext", plaintext.parameters)?;
         let (batch_shape, items) = sliced(&plaintext.batch_shape, spans)?;
         let limbs = plaintext.state.level + 1;
-        let data = self.gather(items.len(), limbs, |item| (&plaintext.data, items[item]));
+        let data = self.gather("batch_slice", items.len(), limbs, |item| {
+            (&plaintext.data, items[item])
+        })?;
         Ok(Plaintext {
             parameters: plaintext.parameters,
             state: plaintext.state.clone(),
@@ -218,10 +222,10 @@ impl Context {
         let inner = batch_size(&first.batch_shape[axis..]);
         let count = ciphertexts.len();
         let limbs = state.parts * (state.level + 1);
-        let data = self.gather(batch_size(&batch_shape), limbs, |item| {
+        let data = self.gather("stack_batch", batch_size(&batch_shape), limbs, |item| {
             let (outer, operand) = (item / inner / count, item / inner % count);
             (&ciphertexts[operand].data, outer * inner + item % inner)
-        });
+        })?;
         Ok(Ciphertext {
             state,
             batch_shape,
@@ -250,10 +254,15 @@ impl Context {
         let batch_shape = stacked(&first.batch_shape, plaintexts.len(), axis)?;
         let inner = batch_size(&first.batch_shape[axis..]);
         let count = plaintexts.len();
-        let data = self.gather(batch_size(&batch_shape), state.level + 1, |item| {
-            let (outer, operand) = (item / inner / count, item / inner % count);
-            (&plaintexts[operand].data, outer * inner + item % inner)
-        });
+        let data = self.gather(
+            "stack_batch",
+            batch_size(&batch_shape),
+            state.level + 1,
+            |item| {
+                let (outer, operand) = (item / inner / count, item / inner % count);
+                (&plaintexts[operand].data, outer * inner + item % inner)
+            },
+        )?;
         Ok(Plaintext {
             parameters: first.parameters,
             state: PlainState {
@@ -268,17 +277,18 @@ impl Context {
     /// Items of `limbs` limbs each, copied from where `source` says: a buffer and an item of it.
     fn gather<'a>(
         &self,
+        operation: &'static str,
         items: usize,
         limbs: usize,
         source: impl Fn(usize) -> (&'a Buffer, usize) + Send + Sync,
-    ) -> Buffer {
+    ) -> Result<Buffer> {
         let n = self.n();
-        let mut data = self.buffer(items * limbs * n);
+        let mut data = self.result_buffer(operation, items * limbs * n)?;
         self.each_limb(&mut data, |index, out| {
             let (from, item) = source(index / limbs);
             out.copy_from_slice(&from[(item * limbs + index % limbs) * n..][..n]);
         });
-        data
+        Ok(data)
     }
 }
 

@@ -17,13 +17,13 @@ impl Context {
         let level = ciphertext.state.level;
         let top = &self.limbs()[level];
         let parts = ciphertext.data.len() / (level + 1) / n;
-        let mut last = self.buffer(parts * n);
+        let mut last = self.result_buffer("rescale", parts * n)?;
         self.each_limb(&mut last, |part, limb| {
             limb.copy_from_slice(&ciphertext.data[(part * (level + 1) + level) * n..][..n]);
             top.inverse(limb);
         });
         let last = &*last;
-        let mut data = self.buffer(parts * level * n);
+        let mut data = self.result_buffer("rescale", parts * level * n)?;
         self.each_limb(&mut data, |index, out| {
             let (part, limb) = (index / level, index % level);
             let ring = &self.limbs()[limb];
@@ -56,7 +56,7 @@ impl Context {
             (state.level + 1) * self.n(),
             (ciphertext.state.level + 1) * self.n(),
         );
-        let mut data = self.buffer(ciphertext.data.len() / all * kept);
+        let mut data = self.result_buffer("drop_levels", ciphertext.data.len() / all * kept)?;
         for (out, part) in data
             .chunks_exact_mut(kept)
             .zip(ciphertext.data.chunks_exact(all))

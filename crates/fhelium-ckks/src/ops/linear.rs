@@ -136,7 +136,7 @@ impl Context {
         let batch = Broadcast::new(operation, &left.batch_shape, &right.batch_shape)?;
         let n = self.n();
         let limbs = state.level + 1;
-        let mut data = self.buffer(batch.size() * state.parts * limbs * n);
+        let mut data = self.result_buffer(operation, batch.size() * state.parts * limbs * n)?;
         self.each_limb(&mut data, |index, out| {
             let (item, part, limb) = (
                 index / limbs / state.parts,
@@ -186,7 +186,7 @@ impl Context {
         let batch = Broadcast::new(operation, &ciphertext.batch_shape, &plaintext.batch_shape)?;
         let n = self.n();
         let (limbs, plain_limbs) = (state.level + 1, plaintext.state.level + 1);
-        let mut data = self.buffer(batch.size() * state.parts * limbs * n);
+        let mut data = self.result_buffer(operation, batch.size() * state.parts * limbs * n)?;
         self.each_limb(&mut data, |index, out| {
             let (item, part, limb) = (
                 index / limbs / state.parts,

@@ -16,7 +16,7 @@ impl Context {
     /// The level and scale rules', values of different parameters or secrets, batch shapes that do
     /// not broadcast.
     pub fn multiply(&self, left: &Ciphertext, right: &Ciphertext) -> Result<Ciphertext> {
-        Product::new(self, "multiply", left, right).map(|product| product.three_parts())
+        Product::new(self, "multiply", left, right)?.three_parts()
     }
 
     /// The square of a ciphertext: three parts. The residues are those of
@@ -25,7 +25,7 @@ impl Context {
     /// # Errors
     /// As [`multiply`](Self::multiply).
     pub fn square(&self, ciphertext: &Ciphertext) -> Result<Ciphertext> {
-        Product::new(self, "square", ciphertext, ciphertext).map(|product| product.three_parts())
+        Product::new(self, "square", ciphertext, ciphertext)?.three_parts()
     }
 
     /// ciphertext * plaintext, which may hold more levels; the product of the scales.
@@ -46,7 +46,7 @@ impl Context {
         let n = self.n();
         let (limbs, plain_limbs) = (state.level + 1, plaintext.state.level + 1);
         let words = state.parts * limbs * n;
-        let mut data = self.buffer(batch.size() * words);
+        let mut data = self.result_buffer("multiply", batch.size() * words)?;
         self.each_limb(&mut data, |index, out| {
             let (item, row) = (index / limbs / state.parts, index % (limbs * state.parts));
             let (c, p) = batch.items(item);
@@ -78,7 +78,7 @@ impl Context {
             KeyKind::Relinearization,
         )?;
         let words = (state.level + 1) * self.n();
-        let mut data = self.buffer(ciphertext.data.len() / 3 * 2);
+        let mut data = self.result_buffer("relinearize", ciphertext.data.len() / 3 * 2)?;
         let items = ciphertext
             .data
             .chunks_exact(3 * words)
@@ -117,7 +117,7 @@ impl Context {
         let level = ciphertext.state.level;
         let words = level * self.n();
         let items = ciphertext.data.chunks_exact(3 * (words + self.n()));
-        let mut data = self.buffer(items.len() * 2 * words);
+        let mut data = self.result_buffer("relinearize", items.len() * 2 * words)?;
         let items = items.zip(data.chunks_exact_mut(2 * words));
         self.install(|| {
             items.for_each(|(parts, out)| self.relinearize_rescale_item(level, parts, key, out));
@@ -142,11 +142,9 @@ impl Context {
     ) -> Result<Ciphertext> {
         let product = Product::new(self, "multiply", left, right)?;
         key.check("multiply", self, left.secret, KeyKind::Relinearization)?;
-        Ok(
-            product.run(product.state.relinearize()?, |level, parts, out| {
-                self.relinearize_item(level, parts, key, out);
-            }),
-        )
+        product.run(product.state.relinearize()?, |level, parts, out| {
+            self.relinearize_item(level, parts, key, out);
+        })
     }
 
     /// left * right in two parts, one level lower: the residues of [`multiply`](Self::multiply),
@@ -166,9 +164,9 @@ impl Context {
             .relinearize()?
             .rescale(self.parameters().chain())?;
         key.check("multiply", self, left.secret, KeyKind::Relinearization)?;
-        Ok(product.run(state, |level, parts, out| {
+        product.run(state, |level, parts, out| {
             self.relinearize_rescale_item(level, parts, key, out);
-        }))
+        })
     }
 
     /// Two parts of three.
@@ -231,13 +229,19 @@ impl<'a> Product<'a> {
     }
 
     /// The product as it is.
-    fn three_parts(&self) -> Ciphertext {
+    fn three_parts(&self) -> Result<Ciphertext> {
         let words = 3 * (self.state.level + 1) * self.context.n();
-        let mut data = self.context.buffer(self.batch.size() * words);
+        let mut data = self.buffer(words)?;
         for (item, out) in data.chunks_exact_mut(words).enumerate() {
             self.tensor(item, out);
         }
-        self.with(self.state.clone(), data)
+        Ok(self.with(self.state.clone(), data))
+    }
+
+    /// For results of so many words for each item.
+    fn buffer(&self, words: usize) -> Result<Buffer> {
+        self.context
+            .result_buffer("multiply", self.batch.size() * words)
     }
 
     /// The product at another state, each item of two parts made by `finish` from the level and the
@@ -246,10 +250,10 @@ impl<'a> Product<'a> {
         &self,
         state: CipherState,
         finish: impl Fn(usize, &[u64], &mut [u64]) + Send + Sync,
-    ) -> Ciphertext {
+    ) -> Result<Ciphertext> {
         let n = self.context.n();
         let words = 2 * (state.level + 1) * n;
-        let mut data = self.context.buffer(self.batch.size() * words);
+        let mut data = self.buffer(words)?;
         let mut parts = self.context.buffer(3 * (self.state.level + 1) * n);
         self.context.install(|| {
             for (item, out) in data.chunks_exact_mut(words).enumerate() {
@@ -257,7 +261,7 @@ impl<'a> Product<'a> {
                 finish(self.state.level, &parts, out);
             }
         });
-        self.with(state, data)
+        Ok(self.with(state, data))
     }
 
     fn with(&self, state: CipherState, data: Buffer) -> Ciphertext {

@@ -63,13 +63,13 @@ impl Context {
             key.check(operation, self, ciphertext.secret, kind)?;
         }
         let result = |&(kind, _): &(KeyKind, _)| match turning(kind) {
-            true => Ciphertext {
-                data: self.buffer(ciphertext.data.len()),
+            true => Ok(Ciphertext {
+                data: self.result_buffer(operation, ciphertext.data.len())?,
                 ..ciphertext.without_data()
-            },
-            false => ciphertext.clone(),
+            }),
+            false => Ok(ciphertext.clone()),
         };
-        let mut results: Vec<_> = kinds.iter().map(result).collect();
+        let mut results = kinds.iter().map(result).collect::<Result<Vec<_>>>()?;
         let words = (state.level + 1) * self.n();
         self.install(|| {
             for (item, parts) in ciphertext.data.chunks_exact(2 * words).enumerate() {
