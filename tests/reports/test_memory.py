@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import resource
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -160,3 +162,45 @@ def test_engines_and_keys_are_freed() -> None:
         turn()
     # The keys alone of one turn take 2 MB.
     assert resident_bytes() - before <= 16 * MB
+
+
+TOO_LARGE = """
+import resource, numpy as np, fhelium as fh
+engine = fh.Engine(fh.Parameters(depth=7, scale_bits=40, log_n=12, allow_insecure=True))
+keys = engine.keygen()
+column = engine.encrypt(np.ones((300, 1, 1)), keys.public)
+row = engine.encrypt(np.ones((300, 1)), keys.public)
+plain = engine.encode(np.ones((300, 1)))
+many = np.ones((10**6, 1))
+resource.setrlimit(resource.RLIMIT_AS, (5 * 2**30, 5 * 2**30))
+for use in (
+    lambda: engine.encode(many),
+    lambda: engine.encrypt(many, keys.public),
+    lambda: row + many[:10**5],
+    lambda: column + row,
+    lambda: column - row,
+    lambda: column * row,
+    lambda: column + plain,
+    lambda: column * plain,
+    lambda: fh.jit(lambda x, y: (x * y).rescale())(column, row),
+):
+    try:
+        use()
+    except MemoryError as error:
+        assert isinstance(error, fh.errors.OutOfMemory), repr(error)
+        assert "bytes" in str(error), str(error)
+        print("refused")
+print(abs(engine.decrypt(row + 1, keys.secret)[3, 0] - 2) < 1e-6)
+"""
+
+
+def test_results_that_do_not_fit_are_refused_with_their_bytes() -> None:
+    """SEAL 94 and 285: std::bad_alloc, or the end of the process, for too large a batch."""
+    result = subprocess.run(
+        [sys.executable, "-c", TOO_LARGE],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.stdout.split() == ["refused"] * 9 + ["True"], result.stderr

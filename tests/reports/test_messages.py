@@ -249,6 +249,7 @@ USES: list[tuple[Use, type[Exception], list[str]]] = [
     (lambda t: t.double(t.x, y=t.x), TypeError, ["unexpected", "'y'"]),
     (lambda t: t.double({1: 2}), TypeError, ["x", "dict", "arguments are"]),
     (lambda t: t.double(object()), TypeError, ["x", "object", "arguments are"]),
+    (lambda t: t.double(t.double), TypeError, ["x", "CompiledCallable", "global"]),
     (lambda t: t.double(float("nan")), ValueError, ["'x'", "nan", "finite"]),
     (lambda t: t.double(np.array(["a"])), Exception, ["x", "<U1"]),
     (lambda t: t.missing(t.x), SpecializationMiss, ["nothing is prepared", "prepare("]),
