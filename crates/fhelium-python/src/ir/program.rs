@@ -4,7 +4,9 @@ use super::attributes::attributes_to_python;
 use super::types::{PyType, type_to_python};
 use super::{LocationTuple, location_to_python};
 use crate::errors::OrRaise;
+use crate::saving::{Reduced, reduce};
 use fhelium_ir::{PrintOptions, Program};
+use fhelium_runtime::persist::Object;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -150,8 +152,7 @@ impl PyProgram {
         )
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let parse = slf.get_type().getattr("parse")?;
-        Ok((parse, (slf.get().to_text(true),)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduce(py, Object::Program(self.0.clone()))
     }
 }
