@@ -32,7 +32,7 @@ impl Words {
             1 => p - 1,
             2 => p / 2,
             3 => p / 2 + 1,
-            _ => (u128::from(self.next()) * u128::from(p) >> 64) as u64,
+            _ => ((u128::from(self.next()) * u128::from(p)) >> 64) as u64,
         }
     }
 }
