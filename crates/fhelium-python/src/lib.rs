@@ -13,22 +13,22 @@ mod saving;
 mod scale;
 mod values;
 
+use fhelium_ckks::arith::Tier;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What this build is: its version, its vector instructions and its devices.
+/// What this build is: its version, the vector tiers that this machine has and the one that new
+/// engines use, and its devices.
 #[pyfunction]
 fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let info = PyDict::new(py);
     info.set_item("version", env!("CARGO_PKG_VERSION"))?;
     info.set_item("debug", cfg!(debug_assertions))?;
-    info.set_item(
-        "tiers",
-        fhelium_ckks::arith::Tier::available()
-            .iter()
-            .map(|tier| format!("{tier:?}").to_lowercase())
-            .collect::<Vec<_>>(),
-    )?;
+    let name = |tier: &Tier| format!("{tier:?}").to_lowercase();
+    let tiers: Vec<String> = Tier::available().iter().map(name).collect();
+    info.set_item("tiers", tiers)?;
+    // None where FHELIUM_CPU_TIER names no tier of this machine; making an Engine says so.
+    info.set_item("tier", Tier::detect().ok().as_ref().map(name))?;
     info.set_item("devices", ["cpu"])?;
     Ok(info)
 }
