@@ -226,7 +226,8 @@ def test_powers_of_two_alone_do_not_turn_by_other_steps(make_bench: Any) -> None
 def test_a_key_set_says_what_it_allows(bench: Any) -> None:
     """homomorphic-implementors-toolkit 150: no way to ask which rotations keys allow."""
     slots = bench.slots
-    for keys in (bench.keys, bench.keys.evaluation()):
+    stored = fh.loads(fh.dumps(bench.keys.evaluation()), fh.EvaluationKeys)
+    for keys in (bench.keys, bench.keys.evaluation(), stored):
         rotations = keys.rotations
         assert list(rotations) == [1, 2, 3, 4, 8, slots - 3, slots - 1]
         assert len(rotations) == 7
