@@ -94,7 +94,7 @@ impl PyParameters {
             ));
         }
         let depth = natural("depth", depth, "0..=200")?;
-        let scale_bits = natural("scale_bits", scale_bits, "20..=59")?;
+        let scale_bits = natural("scale_bits", scale_bits, "20..=58")?;
         let mut builder = Parameters::builder(depth, scale_bits)
             .security(security_level(security)?)
             .allow_insecure(allow_insecure);

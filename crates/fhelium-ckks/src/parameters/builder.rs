@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// fit at level 0. At scale 2^40 it is still in the range of the fast cores.
 const HEADROOM_BITS: f64 = 9.5;
 const MIN_SCALE_BITS: u32 = 20;
-const MAX_SCALE_BITS: u32 = 59;
+const MAX_SCALE_BITS: u32 = 58;
 /// The largest scale whose first prime, below 2^61, still has [`HEADROOM_BITS`].
 const MAX_SCALE_BITS_WITH_HEADROOM: u32 = 51;
 const MAX_FIRST_BITS: u32 = 60;
