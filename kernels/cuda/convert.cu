@@ -5,10 +5,12 @@
 // quotient v is summed in double precision with the host's very operations, in its order, so that
 // both round alike; all else is exact.
 //
-// Grids: (pairs of coefficients, chunks of targets, polynomials). A thread converts two
+// Grids: (tiles of coefficients, chunks of targets, polynomials). In FAST the sums are products of
+// matrices, see matrix.cuh, where the sources are few enough for them; else a thread converts two
 // neighbouring coefficients to every target of its chunk.
 
 #include "launch.cuh"
+#include "matrix.cuh"
 
 namespace {
 
@@ -28,87 +30,73 @@ __device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
     *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
 }
 
-// Two coefficients over the source primes: y_i, centred in FAST, and the quotient v that goes with
-// that. COUNT sources in registers; 0 leaves them in memory.
+// The quotient v of one coefficient whose sources are canonical doubles, less what centring them
+// takes off: v with the centred sources.
+struct Quotient {
+    double sum = 0.0, above = 0.0;
+
+    // Takes the next source's word, and returns it centred.
+    __device__ __forceinline__ double add(u64 word, const Prime& q) {
+        const double canonical = fh_from_bits(word);
+        sum = FH_ADD(sum, FH_MUL(canonical, q.inv_p));
+        const double centred = f64_center(canonical, q.p_f64);
+        if (centred < 0.0) above = FH_ADD(above, 1.0);
+        return centred;
+    }
+    __device__ __forceinline__ double value() const {
+        return FH_ADD(FH_ADD(FH_ADD(sum, FH_ROUND), -FH_ROUND), -above);
+    }
+};
+
+// Two coefficients over the source primes, and their quotients. COUNT sources in registers; 0
+// leaves them in memory.
 template <int COUNT, Mode MODE>
 struct Sources;
 
-template <int COUNT>
-struct Sources<COUNT, FAST> {
-    double y[COUNT == 0 ? 1 : COUNT][2], v[2];
+template <>
+struct Sources<0, FAST> {
+    double v[2];
     const u64* words;
     const Prime* primes;
     u32 count, log_n;
 
-    static __device__ __forceinline__ double take(u64 word, const Prime& q, double& sum, double& above) {
-        double canonical = fh_from_bits(word);
-        sum = FH_ADD(sum, FH_MUL(canonical, q.inv_p));
-        double centred = f64_center(canonical, q.p_f64);
-        if (centred < 0.0) above = FH_ADD(above, 1.0);
-        return centred;
-    }
     __device__ __forceinline__ void open(const u64* source, const Prime* q, u32 sources, u32 n) {
         words = source, primes = q, count = sources, log_n = n;
-        double sum[2] = {0.0, 0.0}, above[2] = {0.0, 0.0};
-        if constexpr (COUNT == 0) {
-            for (u32 i = 0; i < count; ++i) {
-                Pair pair = load_pair(words + ((u64)i << log_n));
-                take(pair.x, primes[i], sum[0], above[0]);
-                take(pair.y, primes[i], sum[1], above[1]);
-            }
-        } else {
-#pragma unroll
-            for (int i = 0; i < COUNT; ++i) {
-                y[i][0] = y[i][1] = 0.0;
-                if (i < count) {
-                    Pair pair = load_pair(words + ((u64)i << log_n));
-                    y[i][0] = take(pair.x, primes[i], sum[0], above[0]);
-                    y[i][1] = take(pair.y, primes[i], sum[1], above[1]);
-                }
-            }
+        Quotient quotient[2];
+        for (u32 i = 0; i < count; ++i) {
+            Pair pair = load_pair(words + ((u64)i << log_n));
+            quotient[0].add(pair.x, primes[i]);
+            quotient[1].add(pair.y, primes[i]);
         }
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-            v[c] = FH_ADD(FH_ADD(FH_ADD(sum[c], FH_ROUND), -FH_ROUND), -above[c]);
+        v[0] = quotient[0].value();
+        v[1] = quotient[1].value();
     }
     // The lift modulo p, plus extra[c] times the factor that follows the row's; reduced doubles.
-    // A row holds the factor of each source, zeros up to COUNT, that of v, and that of the extra.
+    // A row holds the factor of each source, that of v, and that of the extra.
     __device__ __forceinline__ void lift(double (&out)[2], const u64* row, const Prime& p,
                                          const double (&extra)[2], bool has_extra) const {
         double hi[2] = {FH_SUM_BASE, FH_SUM_BASE}, lo[2] = {0.0, 0.0};
-        const u32 length = COUNT == 0 ? count : COUNT;
-        if constexpr (COUNT == 0) {
-            double ignored = 0.0;
-            for (u32 i = 0; i < count; ++i) {
-                if (i != 0 && i % 10 == 0) fold(hi, lo, p);
-                Pair pair = load_pair(words + ((u64)i << log_n));
-                double w = fh_from_bits(row[i]);
-                f64_sum_add(&hi[0], &lo[0], take(pair.x, primes[i], ignored, ignored), w);
-                f64_sum_add(&hi[1], &lo[1], take(pair.y, primes[i], ignored, ignored), w);
-            }
-        } else {
+        for (u32 i = 0; i < count; ++i) {
+            if (i != 0 && i % 10 == 0) {
 #pragma unroll
-            for (int i = 0; i < COUNT; ++i) {
-                if (i == 8 && COUNT + 2 > FH_SUM_TERMS) fold(hi, lo, p);
-                double w = fh_from_bits(row[i]);
-                f64_sum_add(&hi[0], &lo[0], y[i][0], w);
-                f64_sum_add(&hi[1], &lo[1], y[i][1], w);
+                for (int c = 0; c < 2; ++c) {
+                    lo[c] = f64_sum_reduce(hi[c], lo[c], p.p_f64, p.inv_p);
+                    hi[c] = FH_SUM_BASE;
+                }
             }
+            Pair pair = load_pair(words + ((u64)i << log_n));
+            double w = fh_from_bits(row[i]);
+            const double q = primes[i].p_f64;
+            f64_sum_add(&hi[0], &lo[0], f64_center(fh_from_bits(pair.x), q), w);
+            f64_sum_add(&hi[1], &lo[1], f64_center(fh_from_bits(pair.y), q), w);
         }
-        double w = fh_from_bits(row[length]);
-        double u = has_extra ? fh_from_bits(row[length + 1]) : 0.0;
+        double w = fh_from_bits(row[count]);
+        double u = has_extra ? fh_from_bits(row[count + 1]) : 0.0;
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
             f64_sum_add(&hi[c], &lo[c], v[c], w);
             if (has_extra) f64_sum_add(&hi[c], &lo[c], extra[c], u);
             out[c] = f64_sum_reduce(hi[c], lo[c], p.p_f64, p.inv_p);
-        }
-    }
-    static __device__ __forceinline__ void fold(double (&hi)[2], double (&lo)[2], const Prime& p) {
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-            lo[c] = f64_sum_reduce(hi[c], lo[c], p.p_f64, p.inv_p);
-            hi[c] = FH_SUM_BASE;
         }
     }
 };
@@ -192,7 +180,7 @@ struct ModUp {
     u32 digits;
     u32 digit_size;
     u32 digit_limbs;  // the level's
-    u32 chunk;        // targets a block serves
+    u32 chunk;        // targets a block serves, tiles of them for matrices
     u32 row;          // words in a row of factors
 };
 static_assert(sizeof(ModUp) == 88, "src/kernels/convert.rs has the same layout");
@@ -246,6 +234,7 @@ struct ModDown {
     const u64* source;   // [polynomial][specials, then the dropped limb][N]
     u64* target;         // [polynomial][limbs][N]
     const u64* factors;  // [limbs, then the dropped prime][sources + 2]
+    const u64* rest_factors;  // matrices only: those rows
     u64 source_stride;
     u64 target_stride;
     Factor p_inverse;  // 1/P modulo the dropped prime
@@ -257,7 +246,7 @@ struct ModDown {
     u32 chunk;
     u32 row;
 };
-static_assert(sizeof(ModDown) == 104, "src/kernels/convert.rs has the same layout");
+static_assert(sizeof(ModDown) == 112, "src/kernels/convert.rs has the same layout");
 
 template <int COUNT, Mode MODE>
 __device__ __forceinline__ void mod_down(const ModDown& args) {
@@ -318,24 +307,150 @@ __device__ __forceinline__ void mod_down(const ModDown& args) {
     }
 }
 
+// ------------------------------------------------------------------------------- matrices
+
+// Coefficients of a block, and of a row of its pieces in shared memory, padded for its banks.
+constexpr u32 COEFFICIENTS = 128, PIECE_ROW = COEFFICIENTS + 2;
+
+// A warp's tile of targets, from the pieces of its coefficients; STORE(target, index of coefficient
+// in the block, eight reduced doubles).
+template <int STEPS, class Store>
+__device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* multipliers, u32 steps,
+                                              u32 tile_index, const Prime* primes,
+                                              const Basis& basis, Store store) {
+    const u32 lane = threadIdx.x % 32;
+    const u32 first = threadIdx.x / 32 * TILE_COEFFICIENTS;
+    const u64* column = pieces + (lane % 4) * PIECE_ROW + first + lane / 4 * 4;
+    const u64* row = multipliers + ((u64)tile_index * steps * 32 + lane) * 2;
+    Tile tile = {};
+    for (u32 step = 0; step < steps; step += STEPS) {
+        double m[STEPS][2], values[STEPS][4];
+#pragma unroll
+        for (int s = 0; s < STEPS; ++s) {
+            const ulonglong2 both =
+                __ldg(reinterpret_cast<const ulonglong2*>(row + (step + s) * 64));
+            const Pair low = load_pair(column + (step + s) * STEP * PIECE_ROW);
+            const Pair high = load_pair(column + (step + s) * STEP * PIECE_ROW + 2);
+            m[s][0] = fh_from_bits(both.x);
+            m[s][1] = fh_from_bits(both.y);
+            values[s][0] = fh_from_bits(low.x);
+            values[s][1] = fh_from_bits(low.y);
+            values[s][2] = fh_from_bits(high.x);
+            values[s][3] = fh_from_bits(high.y);
+        }
+        multiply_steps<STEPS>(tile, m, values);
+    }
+    const u32 target = tile_index * TILE_TARGETS + lane / 4;
+    if (target >= basis.limbs) return;
+    const Prime& prime = primes[prime_of(basis, target)];
+    u64 words[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        words[i] = fh_to_bits(join(tile.sums[0][i % 4][i / 4], tile.sums[1][i % 4][i / 4], prime));
+    store(target, first + lane % 4 * 8, words);
+}
+
+__device__ __forceinline__ void store_eight(u64* target, const u64 (&words)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) store_pair(target + i, words[i], words[i + 1]);
+}
+
+__device__ __forceinline__ void put_pieces(u64* pieces, u32 place, double value) {
+    double hi, lo;
+    cut(value, hi, lo);
+    pieces[place * PIECE_ROW + threadIdx.x] = fh_to_bits(lo);
+    pieces[(place + 1) * PIECE_ROW + threadIdx.x] = fh_to_bits(hi);
+}
+
+// factors: [digit][tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP.
+template <int STEPS>
+__device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
+    FH_SHARED(pieces);
+    const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
+    const u32 digit = blockIdx.z % args.digits, poly = blockIdx.z / args.digits;
+    const u32 own = digit * args.digit_size;
+    const u32 count = min(args.digit_size, args.digit_limbs - own);
+    const u64* source =
+        args.source + poly * args.source_stride + ((u64)own << args.log_n) + at;
+    Quotient quotient;
+    for (u32 i = 0; i < count; ++i)
+        put_pieces(pieces, 2 * i, quotient.add(source[(u64)i << args.log_n], args.primes[own + i]));
+    pieces[2 * count * PIECE_ROW + threadIdx.x] = fh_to_bits(quotient.value());
+    for (u32 place = 2 * count + 1; place < args.row; ++place)
+        pieces[place * PIECE_ROW + threadIdx.x] = 0;
+    __syncwarp();
+    const u32 steps = args.row / STEP;
+    const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
+    const u64* multipliers = args.factors + (u64)digit * tiles * steps * 64;
+    u64* target = args.target + blockIdx.z * args.target_stride + blockIdx.x * COEFFICIENTS;
+    const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
+    for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile) {
+        // A tile of the digit's own limbs only.
+        if (tile * TILE_TARGETS >= own && (tile + 1) * TILE_TARGETS <= own + count) continue;
+        multiply_tile<STEPS>(pieces, multipliers, steps, tile, args.primes, args.basis,
+                      [&](u32 limb, u32 coefficient, const u64(&words)[8]) {
+                          if (limb - own < count) return;
+                          store_eight(target + ((u64)limb << args.log_n) + coefficient, words);
+                      });
+    }
+}
+
+// factors: [tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP.
+template <int STEPS>
+__device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
+    FH_SHARED(pieces);
+    const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
+    const u64* source = args.source + blockIdx.z * args.source_stride + at;
+    const Prime* specials = args.primes + args.special_first;
+    const u32 steps = args.row / STEP;
+    const u64* rest_row = args.rest_factors + (u64)args.basis.limbs * (args.specials + 2);
+    const Prime& q = args.primes[args.basis.limbs];
+    Quotient quotient;
+    double hi = FH_SUM_BASE, lo = 0.0;
+    for (u32 i = 0; i < args.specials; ++i) {
+        const double y = quotient.add(source[(u64)i << args.log_n], specials[i]);
+        put_pieces(pieces, 2 * i, y);
+        if (args.dropped == 0) continue;
+        if (i == 10) {
+            lo = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
+            hi = FH_SUM_BASE;
+        }
+        f64_sum_add(&hi, &lo, y, fh_from_bits(__ldg(rest_row + i)));
+    }
+    u32 place = 2 * args.specials;
+    pieces[place++ * PIECE_ROW + threadIdx.x] = fh_to_bits(quotient.value());
+    if (args.dropped != 0) {
+        f64_sum_add(&hi, &lo, quotient.value(), fh_from_bits(__ldg(rest_row + args.specials)));
+        const double lifted = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
+        const double x = fh_from_bits(source[(u64)args.specials << args.log_n]);
+        const double r = f64_mul(FH_ADD(x, -lifted), fh_from_bits(args.p_inverse.w), q.p_f64, q.inv_p);
+        put_pieces(pieces, place, f64_center(f64_canonical(r, q.p_f64, q.inv_p), q.p_f64));
+        place += 2;
+    }
+    for (; place < args.row; ++place) pieces[place * PIECE_ROW + threadIdx.x] = 0;
+    __syncwarp();
+    u64* target = args.target + blockIdx.z * args.target_stride + blockIdx.x * COEFFICIENTS;
+    const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
+    const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
+    for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile)
+        multiply_tile<STEPS>(pieces, args.factors, steps, tile, args.primes, args.basis,
+                      [&](u32 limb, u32 coefficient, const u64(&words)[8]) {
+                          store_eight(target + ((u64)limb << args.log_n) + coefficient, words);
+                      });
+}
+
 }  // namespace
 
-#define CONVERT(COUNT, SUFFIX, MODE)                                                           \
-    FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, 4, ModUp, (mod_up<COUNT, MODE>))                \
+#define CONVERT(COUNT, SUFFIX, MODE)                                               \
+    FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, 4, ModUp, (mod_up<COUNT, MODE>)) \
     FH_KERNEL(mod_down_##COUNT##_##SUFFIX, THREADS, 4, ModDown, (mod_down<COUNT, MODE>))
 
-CONVERT(1, fast, FAST)
-CONVERT(2, fast, FAST)
-CONVERT(3, fast, FAST)
-CONVERT(4, fast, FAST)
-CONVERT(5, fast, FAST)
-CONVERT(6, fast, FAST)
-CONVERT(7, fast, FAST)
-CONVERT(8, fast, FAST)
-CONVERT(10, fast, FAST)
-CONVERT(12, fast, FAST)
-CONVERT(14, fast, FAST)
-CONVERT(16, fast, FAST)
+#define MATRIX(STEPS)                                                                          \
+    FH_KERNEL(mod_up_matrix##STEPS##_fast, COEFFICIENTS, 5, ModUp, (mod_up_matrix<STEPS>))     \
+    FH_KERNEL(mod_down_matrix##STEPS##_fast, COEFFICIENTS, 5, ModDown, (mod_down_matrix<STEPS>))
+MATRIX(1)
+MATRIX(2)
+MATRIX(4)
 CONVERT(0, fast, FAST)
 CONVERT(2, wide, WIDE)
 CONVERT(4, wide, WIDE)

@@ -39,8 +39,10 @@ struct F64Core {
     typedef double T;
     typedef double W;
     double p, inv_p;
+    bool tight;  // whether residues may outgrow the core within a pass
 
-    __device__ __forceinline__ explicit F64Core(const Prime& q) : p(q.p_f64), inv_p(q.inv_p) {}
+    __device__ __forceinline__ explicit F64Core(const Prime& q)
+        : p(q.p_f64), inv_p(q.inv_p), tight(q.p >> 42 != 0) {}
     __device__ __forceinline__ T zero() const { return 0.0; }
     __device__ __forceinline__ T load(u64 x) const { return f64_load(x); }
     __device__ __forceinline__ u64 store(T x) const { return f64_store(x, p, inv_p); }
@@ -92,6 +94,7 @@ struct U64Core {
     typedef u64 T;
     typedef Factor W;
     u64 p, p2, ratio_lo, ratio_hi, montgomery;
+    static constexpr bool tight = false;
 
     __device__ __forceinline__ explicit U64Core(const Prime& q)
         : p(q.p),

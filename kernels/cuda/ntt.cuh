@@ -12,8 +12,10 @@
 // ("natural"), and then, for pass B's last step, N words in "held order": for each row and thread
 // the step's twiddles, two by two, so that a warp reads whole lines 16 bytes a thread.
 //
-// Bounds of the FP64 core: a step starts with |x| <= p, grows by at most 0.7 p a layer forward,
-// doubles sums inverse (which are therefore reduced after two layers), and ends reduced.
+// Bounds of the FP64 core, which wants |x| <= 2^52. Of a prime above 2^42: a step starts with
+// |x| <= p, grows by at most 0.7 p a layer forward, doubles sums inverse (which are therefore reduced
+// after two layers), and ends reduced. Of a smaller one a whole pass, of at most nine layers, goes
+// without: |x| <= 7 p forward, 2^9 p inverse. Passes end reduced.
 #ifndef FHELIUM_NTT_CUH
 #define FHELIUM_NTT_CUH
 
@@ -104,13 +106,15 @@ __device__ __forceinline__ void layer(
             core.forward(x[i], x[i + HALF], w[g % 2]);
         } else {
             core.inverse(x[i], x[i + HALF], w[g % 2]);
-            if (LAYER == K - 2) x[i] = core.reduce(x[i]);
+            if (LAYER == K - 2 && core.tight) x[i] = core.reduce(x[i]);
         }
     }
 }
 
+// Between the steps of a pass, where the prime leaves no room to go on without.
 template <class Core>
 __device__ __forceinline__ void reduce_all(typename Core::T (&x)[HELD], const Core& core) {
+    if (!core.tight) return;
 #pragma unroll
     for (int h = 0; h < HELD; ++h) x[h] = core.reduce(x[h]);
 }
@@ -221,7 +225,7 @@ __device__ __forceinline__ void inverse_layers(
 
 // Columns a block of pass A works on: enough for whole memory lines and a full block.
 template <int LA>
-constexpr int COLUMNS_A = LA <= 6 ? 32 : (LA <= 8 ? 16 : 8);
+constexpr int COLUMNS_A = LA <= 6 ? 32 : (LA <= 7 ? 16 : 8);
 template <int LA>
 constexpr int THREADS_A = (1 << (LA - 4)) * COLUMNS_A<LA>;
 

@@ -135,8 +135,8 @@ __device__ __forceinline__ void inner(const Inner& args) {
             __syncwarp();
 #pragma unroll
             for (int h = 0; h < HELD; h += 2) {
-                copy_async_16(keys_ahead + h * THREADS_B<LB>, key_b + tile.held(h));
-                copy_async_16(keys_ahead + (HELD + h) * THREADS_B<LB>,
+                copy_async_16_once(keys_ahead + h * THREADS_B<LB>, key_b + tile.held(h));
+                copy_async_16_once(keys_ahead + (HELD + h) * THREADS_B<LB>,
                               key_b + half_words + tile.held(h));
             }
             copy_async_commit();
@@ -262,11 +262,13 @@ __device__ __forceinline__ void whole(const Whole& args) {
     if (limb < args.digit_limbs && limb / args.digit_size == digit) {
         const u64* own = args.own.data + batch * args.own.batch_stride + offset;
         const u64* factor = args.own_factor.data + batch * args.own_factor.batch_stride + offset;
-        const bool product = args.own_factor.data != nullptr;
-        gather_row<LB, Core>(x, tile, [&](u32 at) {
-            const T value = core.load(__ldg(own + at));
-            return product ? core.product(value, core.load(__ldg(factor + at))) : value;
-        });
+        if (args.own_factor.data != nullptr) {
+            gather_row<LB, Core>(x, tile, [&](u32 at) {
+                return core.product(core.load(__ldg(own + at)), core.load(__ldg(factor + at)));
+            });
+        } else {
+            gather_row<LB, Core>(x, tile, [&](u32 at) { return core.load(__ldg(own + at)); });
+        }
     } else {
         load_row(x, core, extended, tile);
         forward_row(x, core, prime, args.log_n, tile);
@@ -473,53 +475,81 @@ __device__ __forceinline__ void finish_switch(const Finish& args) {
         }
     }
     __syncwarp();
-    const u64* a = args.added.a.data + batch * args.added.a.batch_stride + offset;
-    const u64* b = args.added.b.data + batch * args.added.b.batch_stride + offset;
+    const u64* a = args.added.a.data + batch * args.added.a.batch_stride + offset + tile.base;
+    const u64* b = args.added.b.data + batch * args.added.b.batch_stride + offset + tile.base;
+    // All of what is added is loaded before anything is stored: no branch may stand between the
+    // loads, or each would wait for the one before.
+    T other[PARTS][HELD];
+    if (args.added.tensor != 0) {
+        const u64* a1 = a + args.added.a.part_stride;
+        const u64* b1 = b + args.added.b.part_stride;
+        if (PARTS == 1 && first_part == 0) {
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const u32 at = first_position<LB>(tile.t, h);
+                other[0][h] = core.product(core.load(__ldg(a + at)), core.load(__ldg(b + at)));
+            }
+        } else {
+#pragma unroll
+            for (int h = 0; h < HELD; ++h) {
+                const u32 at = first_position<LB>(tile.t, h);
+                const T x0 = core.load(__ldg(a + at)), x1 = core.load(__ldg(a1 + at));
+                const T y0 = core.load(__ldg(b + at)), y1 = core.load(__ldg(b1 + at));
+                if (PARTS == 2) other[0][h] = core.product(x0, y0);
+                other[PARTS - 1][h] = core.add(core.product(x0, y1), core.product(x1, y0));
+            }
+        }
+    } else {
+#pragma unroll
+        for (int part = 0; part < PARTS; ++part) {
+            const u32 of = first_part + part;
+            if (of >= args.added.parts) continue;
+#pragma unroll
+            for (int h = 0; h < HELD; ++h)
+                other[part][h] = core.load(
+                    __ldg(a + of * args.added.a.part_stride + first_position<LB>(tile.t, h)));
+        }
+    }
     u64* target = args.targets[key] + batch * args.target_batch_stride +
                   first_part * args.target_part_stride + offset;
     const u32 galois = args.galois[key];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        const u32 within = first_position<LB>(tile.t, h), at = tile.base + within;
-        T other[2];
-        if (PARTS == 1) {
-            if (first_part < args.added.parts)
-                other[0] = added_at(core, args.added, batch, first_part, offset + at);
-        } else if (args.added.tensor != 0) {
-            const T a0 = core.load(__ldg(a + at)), b0 = core.load(__ldg(b + at));
-            const T a1 = core.load(__ldg(a + args.added.a.part_stride + at));
-            const T b1 = core.load(__ldg(b + args.added.b.part_stride + at));
-            other[0] = core.product(a0, b0);
-            other[1] = core.add(core.product(a0, b1), core.product(a1, b0));
-        } else {
-            other[0] = core.load(__ldg(a + at));
-            if (args.added.parts > 1) other[1] = core.load(__ldg(a + args.added.a.part_stride + at));
-        }
+    for (int part = 0; part < PARTS; ++part) {
+        if (first_part + part < args.added.parts) {
+            if (args.scaled != 0) {
 #pragma unroll
-        for (int part = 0; part < PARTS; ++part) {
-            T value = shared[part][slot<1>(within, 0)];
-            if (first_part + part < args.added.parts) {
-                if (args.scaled != 0) other[part] = core.mul(other[part], added_factor);
-                value = core.add(core.tidy(value), core.tidy(other[part]));
+                for (int h = 0; h < HELD; ++h) other[part][h] = core.mul(other[part][h], added_factor);
             }
-            if (galois == 1)
-                target[part * args.target_part_stride + at] = core.store(value);
-            else
-                shared[part][slot<1>(within, 0)] = value;
+#pragma unroll
+            for (int h = 0; h < HELD; ++h)
+                other[part][h] = core.add(
+                    core.tidy(shared[part][slot<1>(first_position<LB>(tile.t, h), 0)]),
+                    core.tidy(other[part][h]));
+        } else {
+#pragma unroll
+            for (int h = 0; h < HELD; ++h)
+                other[part][h] = shared[part][slot<1>(first_position<LB>(tile.t, h), 0)];
         }
-    }
-    if (galois == 1) return;
-    // The automorphism maps rows to rows: what was added in place is permuted within the row.
-    __syncwarp();
-    const u32 base = automorphism_source(args.galois_inverse[key], tile.base, args.log_n) >> LB << LB;
+        if (galois == 1) {
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        const u32 at = base + first_position<LB>(tile.t, h);
-        const u32 from = automorphism_source(galois, at, args.log_n) & ((1u << LB) - 1);
+            for (int h = 0; h < HELD; ++h)
+                target[part * args.target_part_stride + tile.base + first_position<LB>(tile.t, h)] =
+                    core.store(other[part][h]);
+            continue;
+        }
+        // The automorphism maps rows to rows, and permutes within them.
 #pragma unroll
-        for (int part = 0; part < PARTS; ++part)
-            target[part * args.target_part_stride + at] =
-                core.store(shared[part][slot<1>(from, 0)]);
+        for (int h = 0; h < HELD; ++h)
+            shared[part][slot<1>(first_position<LB>(tile.t, h), 0)] = other[part][h];
+        __syncwarp();
+        const u32 base =
+            automorphism_source(args.galois_inverse[key], tile.base, args.log_n) >> LB << LB;
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) {
+            const u32 at = base + first_position<LB>(tile.t, h);
+            const u32 from = automorphism_source(galois, at, args.log_n) & ((1u << LB) - 1);
+            target[part * args.target_part_stride + at] = core.store(shared[part][slot<1>(from, 0)]);
+        }
     }
 }
 

@@ -27,13 +27,17 @@ type Work<'a> = Box<dyn Fn() -> Result<()> + 'a>;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let once = arguments.iter().any(|argument| argument == "--once");
-    let chosen: Vec<u32> = arguments
+    let chosen: Vec<&String> = arguments
         .iter()
-        .filter_map(|argument| argument.parse().ok())
+        .filter(|argument| !argument.starts_with('-'))
         .collect();
+    let is_chosen = |log_n: u32, depth: usize| {
+        let names = [log_n.to_string(), format!("{log_n}:{depth}")];
+        chosen.is_empty() || chosen.iter().any(|chosen| names.contains(chosen))
+    };
     let result = SIZES
         .iter()
-        .filter(|(log_n, _)| chosen.is_empty() || chosen.contains(log_n))
+        .filter(|&&(log_n, depth)| is_chosen(log_n, depth))
         .try_for_each(|&(log_n, depth)| size(log_n, depth, once));
     if let Err(error) = result {
         eprintln!("{error}");
@@ -42,7 +46,7 @@ fn main() {
 }
 
 /// Ring degrees and depths.
-const SIZES: [(u32, usize); 5] = [(14, 7), (15, 15), (16, 27), (16, 34), (17, 60)];
+const SIZES: [(u32, usize); 6] = [(14, 7), (15, 15), (16, 25), (16, 27), (16, 34), (17, 60)];
 
 fn size(log_n: u32, depth: usize, once: bool) -> Result<()> {
     let parameters = Parameters::builder(depth, 40).log_n(log_n).build()?;

@@ -20,6 +20,7 @@ pub struct Device {
     name: String,
     capability: u32,
     multiprocessors: u32,
+    memory: usize,
     fast_fp64: bool,
     overlaps_launches: bool,
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
@@ -77,6 +78,9 @@ impl Device {
         }
         let multiprocessors =
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let memory = context
+            .total_mem()
+            .map_err(driver("asking for the device's memory"))?;
         // 2 on data-centre GPUs, 32 or 64 on the others.
         let single_to_double =
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?;
@@ -86,6 +90,7 @@ impl Device {
             name,
             capability,
             multiprocessors,
+            memory,
             fast_fp64: single_to_double <= 4,
             // Programmatic dependent launches, and their capture, are of Hopper and CUDA 12.3.
             overlaps_launches: capability >= 90 && driver_version >= 12030,
@@ -111,6 +116,11 @@ impl Device {
     /// Multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    /// Bytes of memory, used and free.
+    pub fn memory(&self) -> usize {
+        self.memory
     }
 
     /// Whether double precision runs at half the rate of single, so that the FP64 core pays.

@@ -1,4 +1,4 @@
-//! Base conversion: kernels/cuda/convert.cu.
+//! Base conversion: kernels/cuda/convert.cu and matrix.cuh.
 
 use super::{Arguments, Basis, Core, Factor, Kernel, Kernels};
 use crate::device::Device;
@@ -32,6 +32,7 @@ pub(crate) struct ModDown {
     pub source: u64,
     pub target: u64,
     pub factors: u64,
+    pub rest_factors: u64,
     pub source_stride: u64,
     pub target_stride: u64,
     pub p_inverse: Factor,
@@ -49,10 +50,9 @@ unsafe impl Arguments for ModUp {}
 // SAFETY: as above.
 unsafe impl Arguments for ModDown {}
 const _: () = assert!(size_of::<ModUp>() == 88);
-const _: () = assert!(size_of::<ModDown>() == 104);
+const _: () = assert!(size_of::<ModDown>() == 112);
 
 const THREADS: u32 = 128;
-const COEFFICIENTS: u32 = 2 * THREADS;
 
 /// Blocks for each multiprocessor that a conversion is cut into, if it has as many targets.
 const FILLING_BLOCKS: u32 = 6;
@@ -60,16 +60,32 @@ const FILLING_BLOCKS: u32 = 6;
 /// Shared memory that a block's rows of factors may take.
 const ROWS_BYTES: u32 = 40 << 10;
 
+/// Targets of a tile of a product of matrices, pieces of a step of it, and the most pieces whose
+/// sums are exact.
+pub(crate) const TILE_TARGETS: usize = 8;
+pub(crate) const STEP: usize = 4;
+const MOST_PIECES: usize = 32;
+
 pub(super) struct Convert {
     mod_up: Kernel<ModUp>,
+    mod_up_matrix: bool,
     mod_down: Kernel<ModDown>,
+    mod_down_matrix: bool,
 }
 
-/// The source primes that a kernel holds in registers: the least number that is compiled for and
-/// suffices; 0, for any number, where none does.
+/// Pieces of a conversion as a product of matrices, filled up: two of each source,
+/// the quotient, and for a mod-down two of the rescale's rest; four steps are one of the matrix unit. `None` where they are too many, or
+/// where there are no such matrices.
+pub(crate) fn matrix_pieces(core: Core, sources: usize, rest: bool) -> Option<usize> {
+    let pieces = 2 * sources + 1 + 2 * usize::from(rest);
+    (core == Core::Fp64 && pieces <= MOST_PIECES).then(|| pieces.next_multiple_of(4 * STEP))
+}
+
+/// The source primes that a kernel without matrices holds in registers: the least number that is
+/// compiled for and suffices; 0, for any number, where none does.
 fn compiled_for(core: Core, sources: usize) -> usize {
     let compiled: &[usize] = match core {
-        Core::Fp64 => &[1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16],
+        Core::Fp64 => &[],
         Core::Integer => &[2, 4, 8],
     };
     compiled
@@ -96,10 +112,22 @@ pub(crate) fn row_words(core: Core, most: usize) -> usize {
 impl Convert {
     pub fn load(device: &Device, core: Core, digit_size: usize, specials: usize) -> Result<Self> {
         let suffix = core.suffix();
-        let name = |kind: &str, sources| format!("{kind}_{}_{suffix}", compiled_for(core, sources));
+        let mod_up_matrix = matrix_pieces(core, digit_size, false).is_some();
+        let mod_down_matrix = matrix_pieces(core, specials, true).is_some();
+        let name = |kind: &str, matrix, sources| match matrix {
+            true => format!(
+                "{kind}_matrix{}_{suffix}",
+                std::env::var("EXP_MMA").unwrap_or("4".into())
+            ),
+            false => format!("{kind}_{}_{suffix}", compiled_for(core, sources)),
+        };
+        let mod_up = name("mod_up", mod_up_matrix, digit_size);
+        let mod_down = name("mod_down", mod_down_matrix, specials);
         Ok(Convert {
-            mod_up: Kernel::load(device, "convert", &name("mod_up", digit_size), THREADS)?,
-            mod_down: Kernel::load(device, "convert", &name("mod_down", specials), THREADS)?,
+            mod_up: Kernel::load(device, "convert", &mod_up, THREADS)?,
+            mod_up_matrix,
+            mod_down: Kernel::load(device, "convert", &mod_down, THREADS)?,
+            mod_down_matrix,
         })
     }
 }
@@ -117,15 +145,19 @@ impl Kernels {
     ) -> Result<()> {
         let mut arguments = *arguments;
         let rows = polynomials as u32 * arguments.digits;
-        arguments.chunk = self.chunk(rows, arguments.basis.limbs, arguments.row);
-        let grid = [
-            self.tiles(),
-            arguments.basis.limbs.div_ceil(arguments.chunk),
+        let shape = self.shape(
+            self.convert.mod_up_matrix,
             rows,
-        ];
-        let shared = arguments.chunk * arguments.row * 8;
-        // SAFETY: the caller's promise; the shared memory holds the chunk's rows.
-        unsafe { self.convert.mod_up.launch(queue, grid, shared, &arguments) }
+            arguments.basis.limbs,
+            arguments.row,
+        );
+        arguments.chunk = shape.chunk;
+        // SAFETY: the caller's promise; the shared memory holds the chunk's rows or the pieces.
+        unsafe {
+            self.convert
+                .mod_up
+                .launch(queue, shape.grid, shape.shared, &arguments)
+        }
     }
 
     /// What the mod-down of `polynomials` subtracts.
@@ -139,38 +171,53 @@ impl Kernels {
         arguments: &ModDown,
     ) -> Result<()> {
         let mut arguments = *arguments;
-        let rows = polynomials as u32;
-        arguments.chunk = self.chunk(rows, arguments.basis.limbs, arguments.row);
-        let grid = [
-            self.tiles(),
-            arguments.basis.limbs.div_ceil(arguments.chunk),
-            rows,
-        ];
-        // The dropped prime's row lies behind the chunk's.
-        let shared = (arguments.chunk + 1) * arguments.row * 8;
-        // SAFETY: the caller's promise; the shared memory holds the chunk's rows and one more.
+        let shape = self.shape(
+            self.convert.mod_down_matrix,
+            polynomials as u32,
+            arguments.basis.limbs,
+            arguments.row,
+        );
+        arguments.chunk = shape.chunk;
+        // SAFETY: the caller's promise; the shared memory holds the chunk's rows and one more, the
+        // dropped prime's, or the pieces.
         unsafe {
             self.convert
                 .mod_down
-                .launch(queue, grid, shared, &arguments)
+                .launch(queue, shape.grid, shape.shared, &arguments)
         }
     }
 
-    fn tiles(&self) -> u32 {
-        (1 << self.log_n) / COEFFICIENTS
+    /// How a conversion of `rows` polynomials is cut: into tiles of coefficients and chunks of
+    /// targets, of as many as leave enough blocks to fill the device.
+    fn shape(&self, matrix: bool, rows: u32, limbs: u32, row: u32) -> Shape {
+        let (coefficients, targets, most) = if matrix {
+            (THREADS, limbs.div_ceil(TILE_TARGETS as u32), u32::MAX)
+        } else {
+            (2 * THREADS, limbs, (ROWS_BYTES / (row * 8)).max(2) - 1)
+        };
+        let tiles = (1 << self.log_n) / coefficients;
+        let enough = (FILLING_BLOCKS * self.multiprocessors).div_ceil((tiles * rows).max(1));
+        let chunk = targets
+            .div_ceil(enough.clamp(1, targets.max(1)))
+            .clamp(1, most);
+        // Pieces have a row for each coefficient of the block, and padding.
+        let shared = if matrix {
+            row * (THREADS + 2) * 8
+        } else {
+            (chunk + 1) * row * 8
+        };
+        Shape {
+            grid: [tiles, targets.div_ceil(chunk), rows],
+            chunk,
+            shared,
+        }
     }
+}
 
-    /// Targets that a block serves: all, unless more blocks are needed to fill the device or the
-    /// rows would not fit.
-    fn chunk(&self, rows: u32, targets: u32, row: u32) -> u32 {
-        let blocks = (self.tiles() * rows).max(1);
-        let chunks = (FILLING_BLOCKS * self.multiprocessors)
-            .div_ceil(blocks)
-            .clamp(1, targets.max(1));
-        targets
-            .div_ceil(chunks)
-            .clamp(1, (ROWS_BYTES / (row * 8)).max(2) - 1)
-    }
+struct Shape {
+    grid: [u32; 3],
+    chunk: u32,
+    shared: u32,
 }
 
 #[cfg(test)]
@@ -188,7 +235,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(quotient_place(Core::Fp64, 9, 4), 10);
+        assert_eq!(quotient_place(Core::Integer, 5, 3), 8);
         assert_eq!(quotient_place(Core::Fp64, 17, 4), 4);
+        assert_eq!(matrix_pieces(Core::Fp64, 15, false), Some(32));
+        assert_eq!(matrix_pieces(Core::Fp64, 15, true), None);
     }
 }

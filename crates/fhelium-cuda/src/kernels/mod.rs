@@ -9,7 +9,9 @@ mod elementwise;
 mod ntt;
 mod switch;
 
-pub(crate) use convert::{ModDown, ModUp, quotient_place, row_words};
+pub(crate) use convert::{
+    ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
+};
 pub(crate) use elementwise::{Binary, Combination, HoldKey, Multiple};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
@@ -159,7 +161,10 @@ impl<A: Arguments> Kernel<A> {
             sharedMemBytes: shared,
             hStream: queue.stream().cu_stream(),
             attrs: &raw mut overlap,
-            numAttrs: u32::from(queue.device().overlaps_launches()),
+            numAttrs: u32::from(
+                queue.device().overlaps_launches()
+                    && !(std::env::var("EXP_NOPDL").is_ok() && queue.is_capturing()),
+            ),
         };
         // SAFETY: the driver copies the one argument, whose layout is the kernel's, and the
         // attribute before it returns; the rest is the caller's promise.
@@ -222,7 +227,7 @@ fn pass_a_shape(log_n: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
     let columns = match la {
         0..=6 => 32,
-        7 | 8 => 16,
+        7 => 16,
         _ => 8,
     };
     let threads = columns << (la - 4);

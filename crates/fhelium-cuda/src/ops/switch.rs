@@ -37,8 +37,9 @@ pub(super) struct Switched {
     pub rescale: bool,
 }
 
-/// Intermediate words that one round of keys may take: what stays in a large L2 cache.
-const ROUND_WORDS: usize = 4 << 20;
+/// The part of the device's memory, one in so many, that the intermediate words of one round of keys
+/// may take: the more keys at once, the fuller the device and the fewer reads of the digits.
+const ROUND_SHARE: usize = 64;
 
 impl Context {
     /// Switches a polynomial under each key, applies the key's automorphism, and writes the targets.
@@ -67,7 +68,8 @@ impl Context {
             self.transform_digits(switched, &extended)?;
         }
         let words_each = 2 * switched.batch * (2 * kept_limbs + special_limbs) * n;
-        let at_once = (ROUND_WORDS / words_each.max(1)).clamp(1, KEYS);
+        let round_words = self.device().memory() / ROUND_SHARE / size_of::<u64>();
+        let at_once = (round_words / words_each.max(1)).clamp(1, KEYS);
         for round in targets.chunks(at_once) {
             let items = switched.batch * round.len();
             self.check_rows(switched.operation, 2 * items)?;
@@ -275,6 +277,7 @@ impl Context {
             source: special.address(),
             target: moved.address(),
             factors: self.tables().down_factors(),
+            rest_factors: self.tables().rest_factors(),
             source_stride: special_stride,
             target_stride: moved_stride,
             p_inverse: self.tables().special_inverse(switched.level),

@@ -1,7 +1,7 @@
 //! Constants in the forms that the cores take.
 
 use super::product;
-use crate::kernels::{Core, Factor};
+use crate::kernels::{Core, Factor, STEP, TILE_TARGETS};
 use fhelium_ckks::arith::Modulus;
 
 /// A fixed factor's word: a centred double's bits, or the integer.
@@ -62,3 +62,51 @@ pub(super) fn conversion_row(
     row[place + 1] = word(whole);
     row
 }
+
+/// The multipliers of a base conversion as a product of matrices, see matrix.cuh: for each tile of
+/// targets, step and lane a multiplier's pieces m1 and m0. The pieces of a step are those of each
+/// source, low and high, of the quotient v, and with `rest` of a rescale's rest, which is multiplied
+/// by Q.
+pub(super) fn matrix_words(
+    from: &[Modulus],
+    to: &[Modulus],
+    pieces: usize,
+    rest: bool,
+) -> Vec<u64> {
+    let multiplier = |target: Modulus, piece: usize| {
+        let base = match piece.checked_sub(2 * from.len()) {
+            None => {
+                let index = piece / 2;
+                product(&[&from[..index], &from[index + 1..]].concat(), target)
+            }
+            Some(0) => target.neg(product(from, target)),
+            Some(1 | 2) if rest => product(from, target),
+            Some(_) => 0,
+        };
+        // The high piece stands for itself times 2^25.
+        let high = if piece < 2 * from.len() {
+            piece % 2 == 1
+        } else {
+            piece == 2 * from.len() + 2
+        };
+        let scale = if high { target.reduce(1 << CUT) } else { 1 };
+        target.centered(target.mul(base, scale))
+    };
+    let mut words = Vec::new();
+    for tile in to.chunks(TILE_TARGETS) {
+        for step in 0..pieces / STEP {
+            for lane in 0..TILE_TARGETS * STEP {
+                let value = tile
+                    .get(lane / STEP)
+                    .map_or(0, |&target| multiplier(target, step * STEP + lane % STEP));
+                let high = (value + (1 << (CUT - 1))) >> CUT;
+                let low = value - (high << CUT);
+                words.extend([(high as f64).to_bits(), (low as f64).to_bits()]);
+            }
+        }
+    }
+    words
+}
+
+/// Bits of a low piece.
+const CUT: u32 = 25;

@@ -3,9 +3,11 @@
 mod arithmetic;
 
 use crate::error::Result;
-use crate::kernels::{Core, Factor, quotient_place, row_words, split};
+use crate::kernels::{Core, Factor, matrix_pieces, quotient_place, row_words, split};
 use crate::queue::{Buffer, Queue};
-use arithmetic::{closing_words, conversion_row, factor_word, fixed_factor, scale_words};
+use arithmetic::{
+    closing_words, conversion_row, factor_word, fixed_factor, matrix_words, scale_words,
+};
 use fhelium_ckks::arith::{Modulus, order::bit_reverse, primes::primitive_root};
 use fhelium_ckks::{CkksError, Parameters};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ pub(crate) struct Tables {
     pub moduli: Vec<Modulus>,
     /// How many of them are moduli.
     pub level_primes: usize,
-    /// Words in a row of factors, for the mod-up and for the mod-down.
+    /// Words in a row of factors, or pieces, for the mod-up and for the mod-down.
     pub up_row: u32,
     pub down_row: u32,
     primes: Buffer,
@@ -32,6 +34,7 @@ struct Places {
     plain_scales: usize,
     down_scales: usize,
     down_factors: usize,
+    down_matrices: Option<usize>,
     closing: usize,
     /// By level.
     up_scales: Vec<usize>,
@@ -72,8 +75,10 @@ impl Tables {
         let constants = queue.upload(&builder.words)?;
         Ok(Tables {
             level_primes,
-            up_row: row_words(core, digit_size) as u32,
-            down_row: row_words(core, specials) as u32,
+            up_row: matrix_pieces(core, digit_size, false)
+                .unwrap_or_else(|| row_words(core, digit_size)) as u32,
+            down_row: matrix_pieces(core, specials, true)
+                .unwrap_or_else(|| row_words(core, specials)) as u32,
             moduli,
             primes,
             constants,
@@ -116,8 +121,16 @@ impl Tables {
         self.at(self.places.down_scales)
     }
 
-    /// Factors of a mod-down: (modulus, row).
+    /// Factors of a mod-down to all moduli: (modulus, row), or matrices.
     pub fn down_factors(&self) -> u64 {
+        self.at(self
+            .places
+            .down_matrices
+            .unwrap_or(self.places.down_factors))
+    }
+
+    /// Plain factors of a mod-down: (modulus, sources + 2).
+    pub fn rest_factors(&self) -> u64 {
         self.at(self.places.down_factors)
     }
 
@@ -278,6 +291,14 @@ impl Builder<'_> {
             let row = conversion_row(core, special, target, place, down_row);
             self.words.extend(row);
         }
+        places.down_matrices = matrix_pieces(core, special.len(), true).map(|pieces| {
+            // A matrix is read 16 bytes at a time.
+            self.words.resize(self.words.len().next_multiple_of(2), 0);
+            let start = self.words.len();
+            self.words
+                .extend(matrix_words(special, level_moduli, pieces, true));
+            start
+        });
         let special_product = |q: Modulus| product(special, q);
         let inverse = |q: Modulus, value: u64| q.inverse(value).map_err(CkksError::from);
 
@@ -313,11 +334,18 @@ impl Builder<'_> {
             }
             let scales = self.scales(|index| cofactors[index]);
             places.up_scales.push(scales);
+            self.words.resize(self.words.len().next_multiple_of(2), 0);
             places.up_factors.push(self.words.len());
+            let targets = [&level_moduli[..=level], special].concat();
             for digit in 0..parameters.digits(level) {
                 let own = &moduli[parameters.digit_range(level, digit)];
+                if let Some(pieces) = matrix_pieces(core, parameters.digit_size(), false) {
+                    self.words
+                        .extend(matrix_words(own, &targets, pieces, false));
+                    continue;
+                }
                 let place = quotient_place(core, parameters.digit_size(), own.len());
-                for &target in level_moduli[..=level].iter().chain(special) {
+                for &target in &targets {
                     let row = conversion_row(core, own, target, place, up_row);
                     self.words.extend(row);
                 }

@@ -91,7 +91,7 @@ fn emulated_driver() -> PathBuf {
 }
 
 fn build_emulated_driver(emulator: &Path, folder: &Path) {
-    let mut units = vec![emulator.join("driver.cpp")];
+    let mut units = vec![emulator.join("driver.cpp"), emulator.join("matrix.cpp")];
     for stem in ["ntt", "convert", "switch", "elementwise"] {
         let unit = folder.join(format!("{stem}.cpp"));
         let include = format!("#include \"device.h\"\n#include \"{stem}.cu\"\n");

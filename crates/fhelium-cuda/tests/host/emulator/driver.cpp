@@ -201,6 +201,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
     }
     return SUCCESS;
 }
+int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = TOTAL_BYTES, SUCCESS; }
 int cuDevicePrimaryCtxRetain(void** out, int) { return *out = &context, SUCCESS; }
 int cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }
 int cuCtxGetCurrent(void** out) { return *out = &context, SUCCESS; }
