@@ -314,7 +314,7 @@ constexpr u32 COEFFICIENTS = 128, PIECE_ROW = COEFFICIENTS + 2;
 
 // A warp's tile of targets, from the pieces of its coefficients; STORE(target, index of coefficient
 // in the block, eight reduced doubles).
-template <int STEPS, class Store>
+template <class Store>
 __device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* multipliers, u32 steps,
                                               u32 tile_index, const Prime* primes,
                                               const Basis& basis, Store store) {
@@ -323,10 +323,10 @@ __device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* mult
     const u64* column = pieces + (lane % 4) * PIECE_ROW + first + lane / 4 * 4;
     const u64* row = multipliers + ((u64)tile_index * steps * 32 + lane) * 2;
     Tile tile = {};
-    for (u32 step = 0; step < steps; step += STEPS) {
-        double m[STEPS][2], values[STEPS][4];
+    for (u32 step = 0; step < steps; step += GROUP) {
+        double m[GROUP][2], values[GROUP][4];
 #pragma unroll
-        for (int s = 0; s < STEPS; ++s) {
+        for (int s = 0; s < GROUP; ++s) {
             const ulonglong2 both =
                 __ldg(reinterpret_cast<const ulonglong2*>(row + (step + s) * 64));
             const Pair low = load_pair(column + (step + s) * STEP * PIECE_ROW);
@@ -338,7 +338,7 @@ __device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* mult
             values[s][2] = fh_from_bits(high.x);
             values[s][3] = fh_from_bits(high.y);
         }
-        multiply_steps<STEPS>(tile, m, values);
+        multiply_steps(tile, m, values);
     }
     const u32 target = tile_index * TILE_TARGETS + lane / 4;
     if (target >= basis.limbs) return;
@@ -362,8 +362,7 @@ __device__ __forceinline__ void put_pieces(u64* pieces, u32 place, double value)
     pieces[(place + 1) * PIECE_ROW + threadIdx.x] = fh_to_bits(hi);
 }
 
-// factors: [digit][tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP.
-template <int STEPS>
+// factors: [digit][tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP GROUP.
 __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
     FH_SHARED(pieces);
     const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
@@ -387,7 +386,7 @@ __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
     for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile) {
         // A tile of the digit's own limbs only.
         if (tile * TILE_TARGETS >= own && (tile + 1) * TILE_TARGETS <= own + count) continue;
-        multiply_tile<STEPS>(pieces, multipliers, steps, tile, args.primes, args.basis,
+        multiply_tile(pieces, multipliers, steps, tile, args.primes, args.basis,
                       [&](u32 limb, u32 coefficient, const u64(&words)[8]) {
                           if (limb - own < count) return;
                           store_eight(target + ((u64)limb << args.log_n) + coefficient, words);
@@ -395,8 +394,7 @@ __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
     }
 }
 
-// factors: [tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP.
-template <int STEPS>
+// factors: [tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP GROUP.
 __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     FH_SHARED(pieces);
     const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
@@ -433,7 +431,7 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
     const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
     for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile)
-        multiply_tile<STEPS>(pieces, args.factors, steps, tile, args.primes, args.basis,
+        multiply_tile(pieces, args.factors, steps, tile, args.primes, args.basis,
                       [&](u32 limb, u32 coefficient, const u64(&words)[8]) {
                           store_eight(target + ((u64)limb << args.log_n) + coefficient, words);
                       });
@@ -445,12 +443,8 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, 4, ModUp, (mod_up<COUNT, MODE>)) \
     FH_KERNEL(mod_down_##COUNT##_##SUFFIX, THREADS, 4, ModDown, (mod_down<COUNT, MODE>))
 
-#define MATRIX(STEPS)                                                                          \
-    FH_KERNEL(mod_up_matrix##STEPS##_fast, COEFFICIENTS, 5, ModUp, (mod_up_matrix<STEPS>))     \
-    FH_KERNEL(mod_down_matrix##STEPS##_fast, COEFFICIENTS, 5, ModDown, (mod_down_matrix<STEPS>))
-MATRIX(1)
-MATRIX(2)
-MATRIX(4)
+FH_KERNEL(mod_up_matrix_fast, COEFFICIENTS, 5, ModUp, mod_up_matrix)
+FH_KERNEL(mod_down_matrix_fast, COEFFICIENTS, 5, ModDown, mod_down_matrix)
 CONVERT(0, fast, FAST)
 CONVERT(2, wide, WIDE)
 CONVERT(4, wide, WIDE)

@@ -10,8 +10,9 @@
 
 #include "core.cuh"
 
-// Pieces in one step of the matrix unit, targets and coefficients of one tile.
-constexpr int STEP = 4, TILE_TARGETS = 8, TILE_COEFFICIENTS = 32;
+// Pieces in one step of the matrix unit, steps that it takes at once, targets and coefficients of one
+// tile.
+constexpr int STEP = 4, GROUP = 4, TILE_TARGETS = 8, TILE_COEFFICIENTS = 32;
 
 // A warp's tile: for each half (H, L) four 8 x 8 products. Lane l holds, of target l / 4, the eight
 // coefficients from 8 (l % 4) on: four of product column 2 (l % 4), four of the next.
@@ -21,39 +22,26 @@ struct Tile {
 
 #ifdef __CUDACC__
 
-// Adds the products of STEPS steps. Lane l brings, for each step, the multiplier's pieces m1 and m0
+// Adds the products of GROUP steps. Lane l brings, for each step, the multiplier's pieces m1 and m0
 // of target l / 4 and piece l % 4, and piece l % 4 of coefficients 4 (l / 4) + 0 ... 3. Where the
 // matrix unit takes sixteen rows, the first eight are the m1 and the others the m0.
-template <int STEPS>
-__device__ __forceinline__ void multiply_steps(Tile& tile, const double (&m)[STEPS][2],
-                                               const double (&pieces)[STEPS][4]) {
+__device__ __forceinline__ void multiply_steps(Tile& tile, const double (&m)[GROUP][2],
+                                               const double (&pieces)[GROUP][4]) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
         double(&high)[2] = tile.sums[0][j];
         double(&low)[2] = tile.sums[1][j];
 #if __CUDA_ARCH__ >= 900
-        if constexpr (STEPS == 1)
-            asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
-                "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-                : "+d"(high[0]), "+d"(high[1]), "+d"(low[0]), "+d"(low[1])
-                : "d"(m[0][0]), "d"(m[0][1]), "d"(pieces[0][j]));
-        else if constexpr (STEPS == 2)
-            asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
-                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                : "+d"(high[0]), "+d"(high[1]), "+d"(low[0]), "+d"(low[1])
-                : "d"(m[0][0]), "d"(m[0][1]), "d"(m[1][0]), "d"(m[1][1]), "d"(pieces[0][j]),
-                  "d"(pieces[1][j]));
-        else
-            asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
-                "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
-                "{%0, %1, %2, %3};"
-                : "+d"(high[0]), "+d"(high[1]), "+d"(low[0]), "+d"(low[1])
-                : "d"(m[0][0]), "d"(m[0][1]), "d"(m[1][0]), "d"(m[1][1]), "d"(m[2][0]),
-                  "d"(m[2][1]), "d"(m[3][0]), "d"(m[3][1]), "d"(pieces[0][j]), "d"(pieces[1][j]),
-                  "d"(pieces[2][j]), "d"(pieces[3][j]));
+        asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
+            "{%0, %1, %2, %3};"
+            : "+d"(high[0]), "+d"(high[1]), "+d"(low[0]), "+d"(low[1])
+            : "d"(m[0][0]), "d"(m[0][1]), "d"(m[1][0]), "d"(m[1][1]), "d"(m[2][0]), "d"(m[2][1]),
+              "d"(m[3][0]), "d"(m[3][1]), "d"(pieces[0][j]), "d"(pieces[1][j]),
+              "d"(pieces[2][j]), "d"(pieces[3][j]));
 #else
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
+        for (int step = 0; step < GROUP; ++step) {
             asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
                 : "+d"(high[0]), "+d"(high[1])
                 : "d"(m[step][0]), "d"(pieces[step][j]));
@@ -69,9 +57,9 @@ __device__ __forceinline__ void multiply_steps(Tile& tile, const double (&m)[STE
 
 void multiply_step(Tile& tile, double m1, double m0, const double (&pieces)[4]);
 
-template <int STEPS>
-void multiply_steps(Tile& tile, const double (&m)[STEPS][2], const double (&pieces)[STEPS][4]) {
-    for (int step = 0; step < STEPS; ++step)
+inline void multiply_steps(Tile& tile, const double (&m)[GROUP][2],
+                           const double (&pieces)[GROUP][4]) {
+    for (int step = 0; step < GROUP; ++step)
         multiply_step(tile, m[step][0], m[step][1], pieces[step]);
 }
 

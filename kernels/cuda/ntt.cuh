@@ -3,13 +3,13 @@
 //
 // A row of N residues is seen as a matrix of 2^LA rows and 2^LB columns. Pass A does the first LA
 // layers, down the columns; pass B the last LB, along the rows; the inverse runs B, then A. Within
-// a pass each thread holds 16 residues, does up to four layers on them in registers, and trades
+// a pass each thread holds 8 residues, does up to three layers on them in registers, and trades
 // them with its neighbours through shared memory. The order is Longa and Naehrig's ("Speeding up
 // the number theoretic transform", CANS 2016): the powers of psi are merged into the twiddles,
 // and output j is the value at psi^(2 bitrev(j) + 1).
 //
-// A prime's twiddles are psi^bitrev(i) for the layers up to pass B's first step, i < 2^(LA + K0)
-// ("natural"), and then, for pass B's last step, N words in "held order": for each row and thread
+// A prime's twiddles are psi^bitrev(i) for the layers before pass B's last step, K of its LB
+// layers, i < 2^(LA + LB - K) ("natural"), and then, for pass B's last step, N words in "held order": for each row and thread
 // the step's twiddles, two by two, so that a warp reads whole lines 16 bytes a thread.
 //
 // Bounds of the FP64 core, which wants |x| <= 2^52. Of a prime above 2^42: a step starts with
@@ -21,14 +21,14 @@
 
 #include "core.cuh"
 
-constexpr int HELD = 16;  // residues a thread holds
+constexpr int LOG_HELD = 3, HELD = 8;  // residues a thread holds
 
-// The layers of one sub-transform of size 2^L, split into steps of at most four.
+// The layers of one sub-transform of size 2^L, split into steps of at most three.
 template <int L>
 struct Steps {
-    static constexpr int COUNT = L <= 4 ? 1 : (L <= 8 ? 2 : 3);
+    static constexpr int COUNT = L <= 6 ? 2 : 3;
     __device__ static constexpr int size(int step) {
-        return L == 9 ? 3 : (step == 0 ? (L + 1) / 2 : L / 2);
+        return step == 0 ? 3 : (COUNT == 2 ? L - 3 : (step == 1 ? (L - 2) / 2 : (L - 3) / 2));
     }
     __device__ static constexpr int first(int step) {
         int layer = 0;
@@ -37,12 +37,17 @@ struct Steps {
     }
 };
 
+// The layers of the last step of such a sub-transform, for a size known at run time only.
+__device__ __forceinline__ u32 last_step_layers(u32 layers) {
+    return layers <= 6 ? layers - 3 : (layers - 3) / 2;
+}
+
 // Position in the sub-transform of the residue that thread t holds at index h, in the step that
 // does layers S0 ... S0 + K - 1.
 template <int L, int S0, int K>
 __device__ __forceinline__ u32 position(u32 t, int h) {
     constexpr int M = L - S0 - K;
-    u32 other = ((u32)(h >> K) << (L - 4)) + t;
+    u32 other = ((u32)(h >> K) << (L - LOG_HELD)) + t;
     u32 radix = h & ((1 << K) - 1);
     return ((other >> M) << (K + M)) | (radix << M) | (other & ((1u << M) - 1));
 }
@@ -65,7 +70,7 @@ struct Twiddles {
 
     // The table for passes of LA and lb layers.
     __device__ __forceinline__ Twiddles(const u64* table, u32 la, u32 lb)
-        : table(table), words((1u << (la + lb)) + (1u << (la + (lb + 1) / 2))) {}
+        : table(table), words((1u << (la + lb)) + (1u << (la + lb - last_step_layers(lb)))) {}
 };
 
 // The twiddle of butterfly group `g` of layer S0 + LAYER among the e-th residues of thread t, for
@@ -75,10 +80,10 @@ template <int L, int S0, int K, int LAYER, bool HELD_ORDER>
 __device__ __forceinline__ u32 twiddle_index(u32 root, u32 origin, u32 t, int e, int g) {
     if constexpr (HELD_ORDER) {
         const u32 entry = ((u32)e << K) + (1u << LAYER) + (u32)g;
-        return origin + (entry >> 1) * (2u << (L - 4)) + 2 * t + (entry & 1);
+        return origin + (entry >> 1) * (2u << (L - LOG_HELD)) + 2 * t + (entry & 1);
     } else {
         constexpr int M = L - S0 - K;
-        const u32 high = (((u32)e << (L - 4)) + t) >> M;
+        const u32 high = (((u32)e << (L - LOG_HELD)) + t) >> M;
         return (root << (S0 + LAYER)) + ((high << LAYER) | (u32)g);
     }
 }
@@ -127,7 +132,6 @@ __device__ __forceinline__ void forward_step(
     layer<L, S0, K, 0, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
     layer<L, S0, K, 1, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
     if constexpr (K > 2) layer<L, S0, K, 2, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
-    if constexpr (K > 3) layer<L, S0, K, 3, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
 }
 
 // The same layers, last first; TOP is 1 to leave layer 0 of the transform to the caller.
@@ -135,7 +139,6 @@ template <int L, int S0, int K, int TOP, bool HELD_ORDER, class Core>
 __device__ __forceinline__ void inverse_step(
     typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
     u32 t) {
-    if constexpr (K > 3) layer<L, S0, K, 3, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
     if constexpr (K > 2) layer<L, S0, K, 2, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
     layer<L, S0, K, 1, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
     if constexpr (TOP == 0)
@@ -145,7 +148,7 @@ __device__ __forceinline__ void inverse_step(
 // Where a residue of the sub-transform waits between steps; the padding spreads the banks.
 template <int COLUMNS>
 __device__ __forceinline__ u32 slot(u32 position, u32 column) {
-    return COLUMNS == 1 ? position + (position >> 4) : position * COLUMNS + column;
+    return COLUMNS == 1 ? position + 3 * (position >> 4) : position * COLUMNS + column;
 }
 
 template <int L, int S0, int K, int COLUMNS, class T>
@@ -223,11 +226,11 @@ __device__ __forceinline__ void inverse_layers(
 
 // ------------------------------------------------------------------------------- pass A
 
-// Columns a block of pass A works on: enough for whole memory lines and a full block.
+// Columns a block of pass A works on: enough for whole sectors of memory and a full block.
 template <int LA>
-constexpr int COLUMNS_A = LA <= 6 ? 32 : (LA <= 7 ? 16 : 8);
+constexpr int COLUMNS_A = LA == 5 ? 32 : (LA == 6 ? 16 : 8);
 template <int LA>
-constexpr int THREADS_A = (1 << (LA - 4)) * COLUMNS_A<LA>;
+constexpr int THREADS_A = (1 << (LA - LOG_HELD)) * COLUMNS_A<LA>;
 
 // This thread's part of a block of pass A.
 template <int LA>
@@ -245,15 +248,15 @@ struct TileA {
 // -------------------------------------------------------------------------------- pass B
 
 template <int LB>
-constexpr int THREADS_B = LB == 5 ? 64 : 128;
+constexpr int THREADS_B = 128;
 template <int LB>
-constexpr u32 ROW_THREADS = 1u << (LB - 4);
+constexpr u32 ROW_THREADS = 1u << (LB - LOG_HELD);
 template <int LB>
 constexpr u32 ROWS_B = THREADS_B<LB> / ROW_THREADS<LB>;
 
 // Words of a row in shared memory, padding counted.
 template <int LB>
-constexpr u32 ROW_WORDS = (1u << LB) + (1u << (LB - 4));
+constexpr u32 ROW_WORDS = (19u << (LB - 4)) - (LB < 7 ? 0 : 2);
 
 // This thread's part of a block of pass B: one row of a limb.
 template <int LB>
@@ -320,7 +323,7 @@ __device__ __forceinline__ Twiddles row_twiddles(const u64* table, u32 log_n) {
 }
 template <int LB>
 __device__ __forceinline__ u32 row_origin(const TileB<LB>& tile, u32 log_n) {
-    return (1u << (log_n - LB + Steps<LB>::size(0))) + tile.base;
+    return (1u << (log_n - Steps<LB>::size(Steps<LB>::COUNT - 1))) + tile.base;
 }
 
 // The forward pass B of lazy residues in first positions, to last positions.

@@ -60,10 +60,11 @@ const FILLING_BLOCKS: u32 = 6;
 /// Shared memory that a block's rows of factors may take.
 const ROWS_BYTES: u32 = 40 << 10;
 
-/// Targets of a tile of a product of matrices, pieces of a step of it, and the most pieces whose
-/// sums are exact.
+/// Targets of a tile of a product of matrices, pieces of a step of it, steps of the matrix unit, and
+/// the most pieces whose sums are exact.
 pub(crate) const TILE_TARGETS: usize = 8;
 pub(crate) const STEP: usize = 4;
+const GROUP: usize = 4;
 const MOST_PIECES: usize = 32;
 
 pub(super) struct Convert {
@@ -78,7 +79,7 @@ pub(super) struct Convert {
 /// where there are no such matrices.
 pub(crate) fn matrix_pieces(core: Core, sources: usize, rest: bool) -> Option<usize> {
     let pieces = 2 * sources + 1 + 2 * usize::from(rest);
-    (core == Core::Fp64 && pieces <= MOST_PIECES).then(|| pieces.next_multiple_of(4 * STEP))
+    (core == Core::Fp64 && pieces <= MOST_PIECES).then(|| pieces.next_multiple_of(GROUP * STEP))
 }
 
 /// The source primes that a kernel without matrices holds in registers: the least number that is
@@ -115,10 +116,7 @@ impl Convert {
         let mod_up_matrix = matrix_pieces(core, digit_size, false).is_some();
         let mod_down_matrix = matrix_pieces(core, specials, true).is_some();
         let name = |kind: &str, matrix, sources| match matrix {
-            true => format!(
-                "{kind}_matrix{}_{suffix}",
-                std::env::var("EXP_MMA").unwrap_or("4".into())
-            ),
+            true => format!("{kind}_matrix_{suffix}"),
             false => format!("{kind}_{}_{suffix}", compiled_for(core, sources)),
         };
         let mod_up = name("mod_up", mod_up_matrix, digit_size);

@@ -141,6 +141,8 @@ impl<A: Arguments> Kernel<A> {
         }
         let failed = driver("launching a kernel");
         queue.device().context().bind_to_thread().map_err(&failed)?;
+        // A graph's own edges are as fast, and it launches these more slowly.
+        let overlaps = queue.device().overlaps_launches() && !queue.is_capturing();
         let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
         // Its blocks may be placed while the launch before still runs; launch.cuh makes them wait
         // for it before they touch memory.
@@ -161,10 +163,7 @@ impl<A: Arguments> Kernel<A> {
             sharedMemBytes: shared,
             hStream: queue.stream().cu_stream(),
             attrs: &raw mut overlap,
-            numAttrs: u32::from(
-                queue.device().overlaps_launches()
-                    && !(std::env::var("EXP_NOPDL").is_ok() && queue.is_capturing()),
-            ),
+            numAttrs: u32::from(overlaps),
         };
         // SAFETY: the driver copies the one argument, whose layout is the kernel's, and the
         // attribute before it returns; the rest is the caller's promise.
@@ -222,28 +221,38 @@ pub(crate) fn split(log_n: u32) -> (u32, u32) {
     (log_n.div_ceil(2), log_n / 2)
 }
 
-/// The grid and shared memory of pass A.
+/// Residues that a thread of a transform holds, as a power of two; `LOG_HELD` in ntt.cuh.
+pub(crate) const LOG_HELD: u32 = 3;
+
+/// The layers of the last of the steps that a pass of so many layers is split into; `Steps` in
+/// ntt.cuh.
+pub(crate) fn last_step_layers(layers: u32) -> u32 {
+    if layers <= 6 {
+        layers - 3
+    } else {
+        (layers - 3) / 2
+    }
+}
+
+/// Tiles of pass A, threads of a block and its bytes of shared memory.
 fn pass_a_shape(log_n: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
     let columns = match la {
-        0..=6 => 32,
-        7 => 16,
+        5 => 32,
+        6 => 16,
         _ => 8,
     };
-    let threads = columns << (la - 4);
+    let threads = columns << (la - LOG_HELD);
     ((1 << lb) / columns, threads, (columns << la) * 8)
 }
 
 /// The same of pass B, whose rows are padded.
 fn pass_b_shape(log_n: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
-    let threads = if lb == 5 { 64 } else { 128 };
-    let rows = threads >> (lb - 4);
-    (
-        (1 << la) / rows,
-        threads,
-        rows * ((1 << lb) + (1 << (lb - 4))) * 8,
-    )
+    let threads = 128;
+    let rows = threads >> (lb - LOG_HELD);
+    let row_words = (19 << (lb - 4)) - if lb < 7 { 0 } else { 2 };
+    ((1 << la) / rows, threads, rows * row_words * 8)
 }
 
 #[cfg(test)]
@@ -256,10 +265,18 @@ mod tests {
         for log_n in 10..=17 {
             let (la, lb) = split(log_n);
             let (tiles, threads, shared) = pass_a_shape(log_n);
-            assert_eq!(tiles * threads * 16, 1 << log_n, "pass A of 2^{log_n}");
+            assert_eq!(
+                (tiles * threads) << LOG_HELD,
+                1 << log_n,
+                "pass A of 2^{log_n}"
+            );
             assert!((5..=9).contains(&la) && threads <= 1024 && shared <= 48 << 10);
             let (tiles, threads, shared) = pass_b_shape(log_n);
-            assert_eq!(tiles * threads * 16, 1 << log_n, "pass B of 2^{log_n}");
+            assert_eq!(
+                (tiles * threads) << LOG_HELD,
+                1 << log_n,
+                "pass B of 2^{log_n}"
+            );
             assert!((5..=8).contains(&lb) && shared <= 48 << 10);
         }
     }

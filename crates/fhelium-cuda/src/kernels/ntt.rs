@@ -233,4 +233,4 @@ impl Kernels {
 }
 
 /// Blocks of pass B for each multiprocessor that keep it busy to the end.
-const FILLING_BLOCKS: u32 = 12;
+const FILLING_BLOCKS: u32 = 24;

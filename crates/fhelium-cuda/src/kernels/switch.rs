@@ -1,6 +1,8 @@
 //! Key switching: kernels/cuda/switch.cu.
 
-use super::{Arguments, Basis, Core, Factor, Kernel, Kernels, Operand, pass_b_shape, split};
+use super::{
+    Arguments, Basis, Core, Factor, Kernel, Kernels, LOG_HELD, Operand, pass_b_shape, split,
+};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -131,16 +133,16 @@ pub(crate) enum Route {
 const FLAT_THREADS: u32 = 256;
 
 /// Blocks for each multiprocessor from which on one block does what several could.
-const ENOUGH_BLOCKS: u32 = 6;
+const ENOUGH_BLOCKS: u32 = 12;
 
 impl Switch {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let (_, lb) = split(log_n);
         let (_, threads, shared) = pass_b_shape(log_n);
         let suffix = core.suffix();
-        // The FP64 core's threads fetch 16 words of a digit and 32 of a key ahead.
+        // The FP64 core's threads fetch their words of a digit and of both halves of a key ahead.
         let ahead_shared = match core {
-            Core::Fp64 => shared + threads * (16 + 32) * 8,
+            Core::Fp64 => shared + ((3 * threads) << LOG_HELD) * 8,
             Core::Integer => shared,
         };
         fn load<A: Arguments>(device: &Device, name: String, threads: u32) -> Result<Kernel<A>> {
@@ -169,9 +171,6 @@ impl Kernels {
     pub fn route(&self, limbs: usize, batch: usize, keys: usize) -> Route {
         let (tiles, _, _) = pass_b_shape(self.log_n);
         let blocks = u64::from(tiles) * (limbs * batch) as u64;
-        if std::env::var("EXP_FLAT").is_ok() {
-            return Route::Flat;
-        }
         if keys == 1 && blocks >= u64::from(ENOUGH_BLOCKS * self.multiprocessors) {
             Route::Fused
         } else {
@@ -200,7 +199,7 @@ impl Kernels {
             Route::Flat => {
                 let tiles = (1 << self.log_n) / (2 * FLAT_THREADS);
                 let blocks = (tiles * limbs * batch).max(1);
-                let shares = (2 * ENOUGH_BLOCKS * self.multiprocessors).div_ceil(blocks);
+                let shares = (ENOUGH_BLOCKS * self.multiprocessors).div_ceil(blocks);
                 (
                     &switch.inner_flat,
                     0,

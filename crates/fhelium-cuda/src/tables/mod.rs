@@ -3,7 +3,9 @@
 mod arithmetic;
 
 use crate::error::Result;
-use crate::kernels::{Core, Factor, matrix_pieces, quotient_place, row_words, split};
+use crate::kernels::{
+    Core, Factor, LOG_HELD, last_step_layers, matrix_pieces, quotient_place, row_words, split,
+};
 use crate::queue::{Buffer, Queue};
 use arithmetic::{
     closing_words, conversion_row, factor_word, fixed_factor, matrix_words, scale_words,
@@ -217,12 +219,13 @@ fn primes(
 /// says: the first layers' in natural order, then those of pass B's last step in held order.
 fn twiddle_order(log_n: u32) -> Vec<u32> {
     let (la, lb) = split(log_n);
-    let (first_step, last_step) = (lb.div_ceil(2), lb / 2);
-    let threads = 1u32 << (lb - 4);
-    let natural = 0..1 << (la + first_step);
+    let last_step = last_step_layers(lb);
+    let before = lb - last_step;
+    let threads = 1u32 << (lb - LOG_HELD);
+    let natural = 0..1 << (la + before);
     let held = (0..1u32 << la).flat_map(move |row| {
         let root = (1 << la) + row;
-        (0..8).flat_map(move |slot| {
+        (0..1 << (LOG_HELD - 1)).flat_map(move |slot| {
             (0..2 * threads).map(move |place| {
                 let (thread, entry) = (place / 2, 2 * slot + place % 2);
                 let (group, within) = (entry >> last_step, entry & ((1 << last_step) - 1));
@@ -232,7 +235,7 @@ fn twiddle_order(log_n: u32) -> Vec<u32> {
                 };
                 let butterfly = within - (1 << layer);
                 let high = group * threads + thread;
-                (root << (first_step + layer)) + ((high << layer) | butterfly)
+                (root << (before + layer)) + ((high << layer) | butterfly)
             })
         })
     });
@@ -402,7 +405,8 @@ mod tests {
         for log_n in 10..=17 {
             let order = twiddle_order(log_n);
             let (la, lb) = split(log_n);
-            assert_eq!(order.len(), (1 << log_n) + (1 << (la + lb.div_ceil(2))));
+            let before = lb - last_step_layers(lb);
+            assert_eq!(order.len(), (1 << log_n) + (1 << (la + before)));
             let mut found = vec![false; 1 << log_n];
             order.iter().for_each(|&index| found[index as usize] = true);
             assert!(found.into_iter().all(|found| found), "N = 2^{log_n}");
