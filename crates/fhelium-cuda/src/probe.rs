@@ -35,23 +35,16 @@ pub fn probe() -> Result<Driver> {
 fn ask() -> Result<Driver> {
     // SAFETY: the driver's library has no precondition for being loaded.
     let library = unsafe { Library::new("libcuda.so.1") }.map_err(|error| CudaError::NoDriver {
-        reason: error.to_string(),
+        reason: with_source(&error),
     })?;
-    let lacking = |error: libloading::Error| CudaError::NoDriver {
-        reason: format!("libcuda.so.1 is not a whole driver: {error}"),
-    };
+    type InitFn = unsafe extern "C" fn(c_uint) -> c_int;
+    type NumberFn = unsafe extern "C" fn(*mut c_int) -> c_int;
     // SAFETY: the types of these functions have been the same since CUDA 2.0.
     let (init, version_of, count_of) = unsafe {
         (
-            *library
-                .get::<unsafe extern "C" fn(c_uint) -> c_int>(b"cuInit\0")
-                .map_err(lacking)?,
-            *library
-                .get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDriverGetVersion\0")
-                .map_err(lacking)?,
-            *library
-                .get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDeviceGetCount\0")
-                .map_err(lacking)?,
+            function::<InitFn>(&library, "cuInit")?,
+            function::<NumberFn>(&library, "cuDriverGetVersion")?,
+            function::<NumberFn>(&library, "cuDeviceGetCount")?,
         )
     };
     let mut version = 0;
@@ -85,6 +78,29 @@ fn ask() -> Result<Driver> {
         version,
         devices: count as usize,
     })
+}
+
+/// # Safety
+/// `F` is the function's type.
+unsafe fn function<F: Copy>(library: &Library, name: &str) -> Result<F> {
+    // SAFETY: the caller's promise.
+    unsafe { library.get::<F>(name) }
+        .map(|function| *function)
+        .map_err(|error| {
+            let reason = format!(
+                "libcuda.so.1 is not a whole driver: {name}: {}",
+                with_source(&error)
+            );
+            CudaError::NoDriver { reason }
+        })
+}
+
+/// The loader's words stand behind the error.
+fn with_source(error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 fn refused(library: &Library, call: &str, status: c_int) -> CudaError {

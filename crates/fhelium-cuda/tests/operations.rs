@@ -157,6 +157,15 @@ impl Bench {
     }
 }
 
+/// Whether there is something to run: a build without kernels has nothing.
+fn has_kernels() -> bool {
+    let built = !fhelium_cuda::built_targets().is_empty();
+    if !built {
+        eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
+    }
+    built
+}
+
 fn open() -> Arc<Device> {
     host::device();
     Device::open(0).unwrap()
@@ -408,6 +417,9 @@ const CORES: [Core; 2] = [Core::Fp64, Core::Integer];
 
 #[test]
 fn every_digit_layout_gives_the_residues_of_the_cpu() {
+    if !has_kernels() {
+        return;
+    }
     // One prime a digit; several, the last digit short; one digit; more than the kernels unroll.
     for (depth, special) in [(4, 1), (4, 2), (2, 3), (5, 4), (9, 10), (10, 20)] {
         for core in CORES {
@@ -419,6 +431,9 @@ fn every_digit_layout_gives_the_residues_of_the_cpu() {
 
 #[test]
 fn every_ring_degree_gives_the_residues_of_the_cpu() {
+    if !has_kernels() {
+        return;
+    }
     let largest = if is_emulated() { 12 } else { 17 };
     for log_n in 11..=largest {
         for core in CORES {
@@ -431,6 +446,9 @@ fn every_ring_degree_gives_the_residues_of_the_cpu() {
 
 #[test]
 fn the_larger_passes_transform_as_the_cpu_does() {
+    if !has_kernels() {
+        return;
+    }
     for log_n in 13..=17 {
         for core in CORES {
             let parameters = parameters(log_n, 1, 40, Some(1));
@@ -441,6 +459,9 @@ fn the_larger_passes_transform_as_the_cpu_does() {
 
 #[test]
 fn primes_outside_the_fast_range_give_the_residues_of_the_cpu() {
+    if !has_kernels() {
+        return;
+    }
     for (scale_bits, special) in [(25, 1), (45, 2), (51, 2), (58, 3)] {
         let parameters = parameters(10, 3, scale_bits, Some(special));
         all_operations(&parameters, None, &[0, 1, 3]);
@@ -449,6 +470,9 @@ fn primes_outside_the_fast_range_give_the_residues_of_the_cpu() {
 
 #[test]
 fn a_captured_graph_gives_the_residues_again_for_new_operands() {
+    if !has_kernels() {
+        return;
+    }
     let mut bench = Bench::new(&parameters(10, 3, 40, None), None);
     let (a, b) = (bench.ciphertext(3, 2, &[]), bench.ciphertext(3, 2, &[]));
     let other = bench.ciphertext(3, 2, &[]);
@@ -487,6 +511,9 @@ fn a_captured_graph_gives_the_residues_again_for_new_operands() {
 
 #[test]
 fn memory_that_is_not_there_is_an_error_and_the_next_call_works() {
+    if !has_kernels() {
+        return;
+    }
     let mut bench = Bench::new(&parameters(10, 3, 40, None), None);
     let a = bench.ciphertext(3, 2, &[]);
     let device = &bench.device;
@@ -514,6 +541,9 @@ fn memory_that_is_not_there_is_an_error_and_the_next_call_works() {
 
 #[test]
 fn values_of_another_stream_are_waited_for_and_refusals_are_those_of_the_cpu() {
+    if !has_kernels() {
+        return;
+    }
     let mut bench = Bench::new(&parameters(10, 2, 40, None), None);
     let (a, low) = (bench.ciphertext(2, 2, &[]), bench.ciphertext(1, 2, &[]));
     let other = Context::new(&bench.host, &open(), ContextOptions::default()).unwrap();
