@@ -22,6 +22,10 @@ __device__ __forceinline__ void follow_previous_launch() {
 #endif
 }
 
+// Blocks on a multiprocessor, by mode: integers take more registers.
+template <Mode MODE, int OF_FAST, int OF_WIDE>
+constexpr int RESIDENT = MODE == FAST ? OF_FAST : OF_WIDE;
+
 // Defines `extern "C" NAME(args)` that runs BODY<...>(args) in blocks of THREADS threads, of which
 // at least BLOCKS fit a multiprocessor's registers.
 #define FH_KERNEL(NAME, THREADS, BLOCKS, ARGS, BODY)              \

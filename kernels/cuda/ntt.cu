@@ -193,33 +193,35 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
 
 }  // namespace
 
-// Blocks on a multiprocessor: 1536 threads of pass A, or 1280 where that would spill; 1024 of pass B.
-template <int LA>
-constexpr int RESIDENT_A = (LA <= 6 ? 1280 : 1536) / THREADS_A<LA>;
+// Blocks on a multiprocessor: 1536 threads of pass A, fewer where that would spill; 1024 of pass B.
+template <int LA, Mode MODE>
+constexpr int RESIDENT_A = RESIDENT<MODE, (LA <= 6 ? 1152 : 1536), 1024> / THREADS_A<LA>;
+template <int LB, Mode MODE>
+constexpr int RESIDENT_B = RESIDENT<MODE, 1024, 640> / THREADS_B<LB>;
 
-#define PASS_A(LA, SUFFIX, MODE)                                                                 \
-    FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, THREADS_A<LA>, RESIDENT_A<LA>, ForwardA, \
-              (forward_a<LA, CANONICAL, MODE>))                                                  \
-    FH_KERNEL(forward_a_##LA##_rescale_##SUFFIX, THREADS_A<LA>, RESIDENT_A<LA>, ForwardA,  \
-              (forward_a<LA, RESCALE, MODE>))                                                    \
-    FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, THREADS_A<LA>, RESIDENT_A<LA>, InverseA, \
-              (inverse_a<LA, INTEGERS, MODE>))
+#define PASS_A(LA, SUFFIX, MODE)                                                              \
+    FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),     \
+              ForwardA, (forward_a<LA, CANONICAL, MODE>))                                     \
+    FH_KERNEL(forward_a_##LA##_rescale_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),       \
+              ForwardA, (forward_a<LA, RESCALE, MODE>))                                       \
+    FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),      \
+              InverseA, (inverse_a<LA, INTEGERS, MODE>))
 
 // Between kernels only the FP64 core has a form of its own.
-#define PASS_A_INTERNAL(LA)                                                                      \
-    FH_KERNEL(forward_a_##LA##_internal_fast, THREADS_A<LA>, RESIDENT_A<LA>, ForwardA,     \
-              (forward_a<LA, INTERNAL, FAST>))                                                   \
-    FH_KERNEL(inverse_a_##LA##_doubles_fast, THREADS_A<LA>, RESIDENT_A<LA>, InverseA,      \
+#define PASS_A_INTERNAL(LA)                                                                   \
+    FH_KERNEL(forward_a_##LA##_internal_fast, THREADS_A<LA>, (RESIDENT_A<LA, FAST>), ForwardA, \
+              (forward_a<LA, INTERNAL, FAST>))                                                \
+    FH_KERNEL(inverse_a_##LA##_doubles_fast, THREADS_A<LA>, (RESIDENT_A<LA, FAST>), InverseA, \
               (inverse_a<LA, DOUBLES, FAST>))
 
-#define PASS_B(LB, SUFFIX, MODE)                                                                 \
-    FH_KERNEL(forward_b_##LB##_##SUFFIX, THREADS_B<LB>, 1024 / THREADS_B<LB>, PassB,              \
-              (forward_b<LB, MODE>))                                                             \
-    FH_KERNEL(inverse_b_##LB##_residues_##SUFFIX, THREADS_B<LB>, 1024 / THREADS_B<LB>, PassB,     \
-              (inverse_b<LB, RESIDUES, MODE>))                                                   \
-    FH_KERNEL(inverse_b_##LB##_products_##SUFFIX, THREADS_B<LB>, 1024 / THREADS_B<LB>, PassB,     \
-              (inverse_b<LB, PRODUCTS, MODE>))                                                   \
-    FH_KERNEL(inverse_b_##LB##_held_##SUFFIX, THREADS_B<LB>, 1024 / THREADS_B<LB>, PassB,         \
+#define PASS_B(LB, SUFFIX, MODE)                                                              \
+    FH_KERNEL(forward_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB,        \
+              (forward_b<LB, MODE>))                                                          \
+    FH_KERNEL(inverse_b_##LB##_residues_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB, \
+              (inverse_b<LB, RESIDUES, MODE>))                                                \
+    FH_KERNEL(inverse_b_##LB##_products_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB, \
+              (inverse_b<LB, PRODUCTS, MODE>))                                                \
+    FH_KERNEL(inverse_b_##LB##_held_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB,   \
               (inverse_b<LB, HELD_ROWS, MODE>))
 
 #define FOR_EACH(SUFFIX, MODE)     \

@@ -556,14 +556,20 @@ __device__ __forceinline__ void finish_switch(const Finish& args) {
 }  // namespace
 
 // The inner product holds 24 residues a thread, the last step of a mod-down 16 or 8.
-#define SWITCH(LB, SUFFIX, MODE)                                                                  \
-    FH_KERNEL(inner_##LB##_transform_##SUFFIX, THREADS_B<LB>, 5, Inner, (inner<LB, TRANSFORM, MODE>)) \
-    FH_KERNEL(inner_##LB##_product_##SUFFIX, THREADS_B<LB>, 5, Inner, (inner<LB, PRODUCT, MODE>)) \
-    FH_KERNEL(inner_##LB##_flat_##SUFFIX, FLAT_THREADS, 3, Inner, (inner_flat<LB, MODE>))         \
-    FH_KERNEL(whole_##LB##_##SUFFIX, THREADS_B<LB>, 8, Whole, (whole<LB, MODE>))                  \
-    FH_KERNEL(finish_##LB##_both_##SUFFIX, THREADS_B<LB>, 5, Finish, (finish_switch<LB, 2, MODE>)) \
-    FH_KERNEL(finish_##LB##_part_##SUFFIX, THREADS_B<LB>, 8, Finish, (finish_switch<LB, 1, MODE>)) \
-    FH_KERNEL(finish_##LB##_rescale_##SUFFIX, THREADS_B<LB>, 8, Finish, (finish_rescale<LB, MODE>))
+#define SWITCH(LB, SUFFIX, MODE)                                                                \
+    FH_KERNEL(inner_##LB##_transform_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5, 4>), Inner,      \
+              (inner<LB, TRANSFORM, MODE>))                                                     \
+    FH_KERNEL(inner_##LB##_product_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5, 4>), Inner,        \
+              (inner<LB, PRODUCT, MODE>))                                                       \
+    FH_KERNEL(inner_##LB##_flat_##SUFFIX, FLAT_THREADS, (RESIDENT<MODE, 3, 2>), Inner,            \
+              (inner_flat<LB, MODE>))                                                           \
+    FH_KERNEL(whole_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Whole, (whole<LB, MODE>)) \
+    FH_KERNEL(finish_##LB##_both_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5, 4>), Finish,         \
+              (finish_switch<LB, 2, MODE>))                                                     \
+    FH_KERNEL(finish_##LB##_part_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish,         \
+              (finish_switch<LB, 1, MODE>))                                                     \
+    FH_KERNEL(finish_##LB##_rescale_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish,      \
+              (finish_rescale<LB, MODE>))
 
 SWITCH(5, fast, FAST)
 SWITCH(6, fast, FAST)

@@ -116,7 +116,7 @@ fn build_emulated_driver(emulator: &Path, folder: &Path) {
         .map(|unit| {
             let mut compiler = cpp(emulator);
             compiler
-                .args(["-O1", "-c"])
+                .args(["-O2", "-c"])
                 .arg(unit)
                 .arg("-o")
                 .arg(object(unit))
