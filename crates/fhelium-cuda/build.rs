@@ -1,41 +1,65 @@
 //! Compiles kernels/cuda and lists the images for `include_bytes!`.
 
-use fhelium_kernelc::{Compiler, Error, Image, Options, SEARCH_VARIABLES, Sources, Target};
+use fhelium_kernelc::{
+    Compiler, Error, Image, Options, Plan, Platform, SEARCH_VARIABLES, Sources, Target, find_nvrtc,
+};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-fn main() {
-    for variable in
-        SEARCH_VARIABLES
-            .into_iter()
-            .chain(["FHELIUM_CUDA", "FHELIUM_CUDA_TARGETS", LINE_INFO])
-    {
-        println!("cargo:rerun-if-env-changed={variable}");
-    }
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let images = if std::env::var("FHELIUM_CUDA").as_deref() == Ok("off") {
-        Vec::new()
-    } else {
-        match compile(&out) {
-            Ok(images) => images,
-            Err(error) => {
-                // A wheel that silently lacks CUDA would be found out only on the user's machine.
-                eprintln!("\n{error}\n");
-                std::process::exit(1);
-            }
-        }
-    };
-    write_table(&out, &images).expect("OUT_DIR is writable");
-}
-
+/// Whether CUDA is wanted; see [`Plan::decide`].
+const REQUEST: &str = "FHELIUM_CUDA";
+/// The few targets, such as `sm_90`, to compile for while kernels are being worked on.
+const TARGETS: &str = "FHELIUM_CUDA_TARGETS";
+/// Whether profilers shall see line numbers.
 const LINE_INFO: &str = "FHELIUM_KERNEL_LINEINFO";
 
-fn compile(out: &Path) -> Result<Vec<Image>, Error> {
-    let manifest = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let folder = fhelium_kernelc::kernels_folder(&manifest);
+fn main() {
+    for name in SEARCH_VARIABLES
+        .into_iter()
+        .chain([REQUEST, TARGETS, LINE_INFO])
+    {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    let out = PathBuf::from(variable("OUT_DIR").expect("cargo sets OUT_DIR"));
+    match images(&out) {
+        Ok(images) => write_table(&out, &images).expect("OUT_DIR is writable"),
+        Err(error) => {
+            eprintln!("\n{error}\n");
+            std::process::exit(1);
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn images(out: &Path) -> Result<Vec<Image>, Error> {
+    let folder = fhelium_kernelc::kernels_folder(Path::new(env!("CARGO_MANIFEST_DIR")));
     println!("cargo:rerun-if-changed={}", folder.display());
+    let (os, arch) = (
+        variable("CARGO_CFG_TARGET_OS").expect("cargo sets it"),
+        variable("CARGO_CFG_TARGET_ARCH").expect("cargo sets it"),
+    );
+    let platform = Platform {
+        os: &os,
+        arch: &arch,
+    };
+    let nvrtc = match Plan::decide(variable(REQUEST).as_deref(), platform, find_nvrtc)? {
+        Plan::Compile { nvrtc } => nvrtc,
+        Plan::CpuOnly { warning } => {
+            if let Some(warning) = warning {
+                println!("cargo:warning={warning}");
+            }
+            return Ok(Vec::new());
+        }
+    };
+    let targets = match variable(TARGETS) {
+        Some(list) => Target::named(&list)?,
+        None => Target::SHIPPED.to_vec(),
+    };
     let options = Options {
-        line_info: std::env::var(LINE_INFO).as_deref() == Ok("1"),
+        line_info: variable(LINE_INFO).as_deref() == Some("1"),
     };
     // The profile's folder, OUT_DIR/../../.., is shared by all builds that share a target folder.
     let cache = out
@@ -43,33 +67,7 @@ fn compile(out: &Path) -> Result<Vec<Image>, Error> {
         .nth(4)
         .unwrap_or(out)
         .join("fhelium-kernels");
-    Compiler::find(&cache)?.compile(&Sources::open(&folder)?, &targets(), &options)
-}
-
-/// What the wheel ships, or the few that `FHELIUM_CUDA_TARGETS` names, such as `sm_90`, while
-/// kernels are being worked on.
-fn targets() -> Vec<Target> {
-    let Ok(names) = std::env::var("FHELIUM_CUDA_TARGETS") else {
-        return Target::SHIPPED.to_vec();
-    };
-    let wanted: Vec<&str> = names.split(',').map(str::trim).collect();
-    let known = |name: &&str| {
-        Target::SHIPPED
-            .iter()
-            .any(|target| target.to_string() == **name)
-    };
-    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
-        let names: Vec<String> = Target::SHIPPED.iter().map(Target::to_string).collect();
-        eprintln!(
-            "FHELIUM_CUDA_TARGETS names {unknown}; expected some of {}",
-            names.join(", ")
-        );
-        std::process::exit(1);
-    }
-    Target::SHIPPED
-        .into_iter()
-        .filter(|target| wanted.contains(&target.to_string().as_str()))
-        .collect()
+    Compiler::with_library(&nvrtc, &cache)?.compile(&Sources::open(&folder)?, &targets, &options)
 }
 
 fn write_table(out: &Path, images: &[Image]) -> std::io::Result<()> {

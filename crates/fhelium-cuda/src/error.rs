@@ -61,8 +61,8 @@ pub enum CudaError {
     },
     /// A build that was made without kernels.
     #[error(
-        "this fhelium was built without CUDA kernels (FHELIUM_CUDA=off); install a build that has them, or \
-         use device=\"cpu\""
+        "this fhelium was built without CUDA kernels (with FHELIUM_CUDA=off, or where their compiler does \
+         not exist); install a build that has them, or use device=\"cpu\""
     )]
     BuiltWithoutKernels,
     /// A driver call that failed.

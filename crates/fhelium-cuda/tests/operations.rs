@@ -161,7 +161,7 @@ impl Bench {
 fn has_kernels() -> bool {
     let built = !fhelium_cuda::built_targets().is_empty();
     if !built {
-        eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
+        eprintln!("skipped: built without kernels");
     }
     built
 }

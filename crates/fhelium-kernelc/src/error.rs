@@ -16,6 +16,23 @@ pub enum Error {
         /// The places that were looked at.
         looked_at: String,
     },
+    /// A value of `FHELIUM_CUDA` that means nothing.
+    #[error(
+        "FHELIUM_CUDA is {found:?}; expected \"off\" (build without CUDA), \"on\" (stop where the \
+         kernels cannot be built), or nothing"
+    )]
+    Request {
+        /// The variable's value.
+        found: String,
+    },
+    /// A target that no build knows.
+    #[error("no target is named {found:?}; expected some of {known}")]
+    UnknownTarget {
+        /// The name.
+        found: String,
+        /// The names of [`Target::SHIPPED`](crate::Target::SHIPPED).
+        known: String,
+    },
     /// A library that cannot be loaded or lacks a function.
     #[error("{path}: not a usable NVRTC library: {reason}")]
     Library {

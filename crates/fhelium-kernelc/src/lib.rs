@@ -11,6 +11,7 @@ mod cache;
 mod error;
 mod locate;
 mod nvrtc;
+mod plan;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use error::Error;
-pub use locate::{PIP_LINE, SEARCH_VARIABLES};
+pub use locate::{PIP_LINE, SEARCH_VARIABLES, find_nvrtc};
+pub use plan::{Plan, Platform};
 pub use source::{Sources, Target};
 
 use cache::Cache;
@@ -50,16 +52,18 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Finds NVRTC: the file that `FHELIUM_NVRTC` names, else the wheel in the Python that
-    /// `PYO3_PYTHON` or `PYTHON` name, the active virtual environment's, or `python3`.
+    /// Loads the NVRTC that [`find_nvrtc`] finds.
     ///
     /// # Errors
-    /// [`Error::NotFound`] with the places looked at and the pip line that installs it.
+    /// Those of [`find_nvrtc`] and [`with_library`](Self::with_library).
     pub fn find(cache: &Path) -> Result<Self, Error> {
-        Self::with_library(&locate::nvrtc()?, cache)
+        Self::with_library(&find_nvrtc()?, cache)
     }
 
     /// Loads the given NVRTC library.
+    ///
+    /// # Errors
+    /// [`Error::Library`], [`Error::File`] for a cache that cannot be made.
     pub fn with_library(library: &Path, cache: &Path) -> Result<Self, Error> {
         Ok(Compiler {
             nvrtc: Nvrtc::load(library)?,

@@ -21,7 +21,12 @@ for folder in (spec.submodule_search_locations or []) if spec else []:
         break
 ";
 
-pub(crate) fn nvrtc() -> Result<PathBuf, Error> {
+/// Finds NVRTC: the file that `FHELIUM_NVRTC` names, else the wheel in the Python that
+/// `PYO3_PYTHON` or `PYTHON` name, the active virtual environment's, or `python3`.
+///
+/// # Errors
+/// [`Error::NotFound`] with the places looked at and the pip line that installs it.
+pub fn find_nvrtc() -> Result<PathBuf, Error> {
     if let Some(path) = variable("FHELIUM_NVRTC") {
         let path = PathBuf::from(path);
         if path.exists() {

@@ -27,6 +27,23 @@ impl Target {
         Target::Ptx(80),
     ];
 
+    /// The shipped targets that a list such as `sm_90,compute_80` names, in their usual order.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTarget`] for any other name.
+    pub fn named(list: &str) -> Result<Vec<Target>, Error> {
+        let names = Target::SHIPPED.map(|target| target.to_string());
+        let wanted: Vec<&str> = list.split(',').map(str::trim).collect();
+        if let Some(unknown) = wanted.iter().find(|name| !names.iter().any(|n| n == *name)) {
+            return Err(Error::UnknownTarget {
+                found: (*unknown).to_owned(),
+                known: names.join(", "),
+            });
+        }
+        let named = |target: &Target| wanted.contains(&target.to_string().as_str());
+        Ok(Target::SHIPPED.into_iter().filter(named).collect())
+    }
+
     /// The compute capability times ten.
     pub fn capability(self) -> u32 {
         match self {
