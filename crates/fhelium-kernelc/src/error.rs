@@ -58,7 +58,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+    /// Names the file that the system refused.
+    pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
         move |source| Error::File { path, source }
     }

@@ -17,6 +17,7 @@ mod source;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 pub use error::Error;
 pub use locate::{PIP_LINE, SEARCH_VARIABLES, find_nvrtc};
@@ -35,6 +36,8 @@ pub struct Image {
     pub target: Target,
     /// A cubin, or PTX text with a closing NUL.
     pub bytes: Vec<u8>,
+    /// How long its compilation took; `None` if it came from the cache.
+    pub compile_time: Option<Duration>,
 }
 
 /// How to compile.
@@ -115,13 +118,9 @@ impl Compiler {
         });
         let mut images = Vec::with_capacity(jobs.len());
         let mut log = String::new();
-        for ((file, target), result) in jobs.iter().zip(results) {
+        for result in results {
             match result.into_inner().expect("the scope ran every job") {
-                Ok(bytes) => images.push(Image {
-                    stem: Sources::stem(file),
-                    target: *target,
-                    bytes,
-                }),
+                Ok(image) => images.push(image),
                 Err(Error::Compile { log: one }) => log.push_str(&one),
                 Err(other) => return Err(other),
             }
@@ -139,14 +138,21 @@ impl Compiler {
         file: &Path,
         target: Target,
         options: &Options,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Image, Error> {
+        let image = |bytes, compile_time| Image {
+            stem: Sources::stem(file),
+            target,
+            bytes,
+            compile_time,
+        };
         let key = sources.key(file, target, self.version(), options)?;
         if let Some(bytes) = self.cache.get(&key) {
-            return Ok(bytes);
+            return Ok(image(bytes, None));
         }
+        let begin = Instant::now();
         let bytes = self.nvrtc.compile(sources, file, target, options)?;
         self.cache.put(&key, &bytes)?;
-        Ok(bytes)
+        Ok(image(bytes, Some(begin.elapsed())))
     }
 }
 
