@@ -19,7 +19,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 .PHONY: help demo test test-rust test-python lint format docs bench build clean check-tools
 
 help:
-	@echo "make demo     build, then score handwritten digits under encryption"
+	@echo "make demo     build, then score handwritten digits under encryption; DEVICE=cuda on a GPU"
 	@echo "make test     build, then run every test, Rust and Python"
 	@echo "make lint     formatting, clippy, ruff, mypy and the stubs"
 	@echo "make format   format Rust and Python"
@@ -27,8 +27,10 @@ help:
 	@echo "make bench    run the benchmarks"
 	@echo "make clean    remove everything that was built"
 
+DEVICE ?= cpu
+
 demo: build
-	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/digits.py --device $(DEVICE)
 
 test: test-rust test-python
 

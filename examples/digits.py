@@ -316,19 +316,23 @@ def main() -> int:
     arguments = parser.parse_args()
 
     console = Console()
-    with Progress(
-        TextColumn("{task.description:<22}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    ) as progress:
-        report = run(
-            progress,
-            device=arguments.device,
-            threads=arguments.threads,
-            output=arguments.output,
-        )
+    try:
+        with Progress(
+            TextColumn("{task.description:<22}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        ) as progress:
+            report = run(
+                progress,
+                device=arguments.device,
+                threads=arguments.threads,
+                output=arguments.output,
+            )
+    except fh.errors.DeviceError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
     console.print(report.table())
     console.print(
         f"The compiled Program is in {arguments.output}/digits.svg and digits.fhelium.txt"

@@ -140,3 +140,20 @@ def test_demo_figures(
         assert row in printed
     assert (tmp_path / "digits.svg").read_text(encoding="utf-8").lstrip().startswith("<")
     assert "ckks.rotate_hoisted" in (tmp_path / "digits.fhelium.txt").read_text(encoding="utf-8")
+
+
+def test_device_that_is_not_there_ends_the_demo_with_its_reason(
+    demo: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """`make demo DEVICE=cuda` without a GPU: the error's text and status 2, no traceback."""
+    monkeypatch.setattr(
+        sys, "argv", ["digits.py", "--device", "abacus", "--output", str(tmp_path / "output")]
+    )
+    assert demo.main() == 2
+    error = capsys.readouterr().err
+    assert '"abacus"' in error
+    assert '"cpu"' in error
+    assert not (tmp_path / "output").exists()
