@@ -2,10 +2,10 @@
 
 use crate::device::Device;
 use crate::error::{CudaError, Result};
-use crate::kernels::{Basis, Core, HoldKey, Kernels, Operand};
+use crate::kernels::{Basis, Core, Kernels, Operand};
 use crate::queue::{Buffer, Graph, MemoryUse, Queue};
 use crate::tables::Tables;
-use crate::values::{Ciphertext, KeySwitchKey, Plaintext};
+use crate::values::{Ciphertext, Plaintext};
 use fhelium_ckks::{CkksError, Parameters, ParametersId};
 use std::fmt;
 use std::sync::Arc;
@@ -215,46 +215,6 @@ impl Context {
             plaintext.batch_shape.clone(),
             data,
         )?)
-    }
-
-    /// Moves an evaluation key to the device, expanded and in the kernels' form.
-    ///
-    /// # Errors
-    /// As [`upload`](Self::upload).
-    pub fn upload_key(&self, key: &fhelium_ckks::KeySwitchKey) -> Result<KeySwitchKey> {
-        self.check_parameters("upload", "key", key.parameters_id())?;
-        let _order = self.0.queue.lock();
-        let limbs = self.0.tables.moduli.len();
-        let half = limbs * self.n();
-        let digits = key.residues().len() / half;
-        let data = self.0.queue.allocate(2 * digits * half)?;
-        for (index, residues) in [key.residues(), key.uniform(&self.0.host)]
-            .into_iter()
-            .enumerate()
-        {
-            let source = self.0.queue.upload(residues)?;
-            let arguments = HoldKey {
-                primes: self.0.tables.primes(),
-                source: source.address(),
-                target: data.address() + (index * half * size_of::<u64>()) as u64,
-                source_stride: half as u64,
-                target_stride: 2 * half as u64,
-                log_n: self.parameters().log_n(),
-                unused: 0,
-            };
-            // SAFETY: both buffers hold as many digits of all limbs.
-            unsafe {
-                self.0
-                    .kernels
-                    .hold_key(&self.0.queue, limbs, digits, &arguments)?
-            };
-        }
-        Ok(KeySwitchKey {
-            parameters: key.parameters_id(),
-            secret: key.secret_id(),
-            kind: key.key_kind(),
-            data: Arc::new(data),
-        })
     }
 
     pub(crate) fn n(&self) -> usize {

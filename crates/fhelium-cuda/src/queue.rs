@@ -33,6 +33,8 @@ struct Memory {
     limit: Option<usize>,
     /// The arena that serves while the stream is being captured.
     arena: Option<Arc<Arena>>,
+    /// Secrets dropped while the stream was being captured: erased, then given back, at its end.
+    unerased: Vec<(CUdeviceptr, usize)>,
 }
 
 /// Memory that a captured graph uses: it must not serve anything else while the graph can run.
@@ -53,6 +55,8 @@ pub struct Buffer {
     owner: Owner,
     pointer: CUdeviceptr,
     words: usize,
+    /// Whether the contents are erased before the memory serves anything else.
+    secret: bool,
 }
 
 enum Owner {
@@ -160,6 +164,7 @@ impl Queue {
                 owner: Owner::Arena(arena),
                 pointer,
                 words,
+                secret: false,
             });
         }
         let pointer = self.take(&mut memory, bytes, &self.stream)?;
@@ -167,7 +172,35 @@ impl Queue {
             owner: Owner::Queue(self.clone()),
             pointer,
             words,
+            secret: false,
         })
+    }
+
+    /// Memory for what must not be read once it is dropped: zeroed then, before it serves again.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_secret(self: &Arc<Self>, words: usize) -> Result<Buffer> {
+        let mut buffer = self.allocate(words)?;
+        buffer.secret = true;
+        Ok(buffer)
+    }
+
+    /// Zeroes memory in the queue's order and returns it; in a capture at the capture's end, since
+    /// the graph would zero it again at each replay.
+    fn erase(&self, pointer: CUdeviceptr, bytes: usize) {
+        let _order = self.lock();
+        if self.is_capturing() {
+            self.memory.lock().unerased.push((pointer, bytes));
+            return;
+        }
+        if self.bind().is_ok() {
+            // SAFETY: the memory is this queue's, has as many bytes, and nobody else holds it.
+            let erased =
+                unsafe { result::memset_d8_async(pointer, 0, bytes, self.stream.cu_stream()) };
+            self.device.context().record_err(erased);
+        }
+        self.give_back(pointer, bytes);
     }
 
     /// Memory from what is kept, else from the device, in the order of `stream`.
@@ -298,17 +331,31 @@ impl Queue {
     /// [`CudaError::OutOfMemory`], [`CudaError::Capture`], [`CudaError::Driver`].
     pub fn upload(self: &Arc<Self>, words: &[u64]) -> Result<Buffer> {
         let _order = self.lock();
-        self.refuse_capture("an upload")?;
         let buffer = self.allocate(words.len())?;
-        if !words.is_empty() {
-            self.bind()?;
-            // SAFETY: the buffer holds as many words, and the source lives until the stream has
-            // been waited for.
-            unsafe { result::memcpy_htod_async(buffer.pointer, words, self.stream.cu_stream()) }
-                .map_err(driver("copying to the device"))?;
-            self.synchronize()?;
-        }
+        self.fill(&buffer, words)?;
         Ok(buffer)
+    }
+
+    /// Writes values over the beginning of a buffer of this queue.
+    ///
+    /// # Errors
+    /// [`CudaError::Capture`], [`CudaError::Driver`].
+    ///
+    /// # Panics
+    /// When the buffer is smaller: the callers size it.
+    pub(crate) fn fill<T: Copy>(&self, buffer: &Buffer, values: &[T]) -> Result<()> {
+        assert!(size_of_val(values) <= buffer.words * size_of::<u64>());
+        let _order = self.lock();
+        self.refuse_capture("an upload")?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.bind()?;
+        // SAFETY: the buffer holds as many bytes, and the source lives until the stream has been
+        // waited for.
+        unsafe { result::memcpy_htod_async(buffer.pointer, values, self.stream.cu_stream()) }
+            .map_err(driver("copying to the device"))?;
+        self.synchronize()
     }
 
     /// The words of a buffer of this queue.
@@ -316,9 +363,21 @@ impl Queue {
     /// # Errors
     /// [`CudaError::Capture`], [`CudaError::Driver`].
     pub fn download(&self, buffer: &Buffer) -> Result<Vec<u64>> {
+        self.download_first(buffer, buffer.words)
+    }
+
+    /// The first words of a buffer of this queue.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    ///
+    /// # Panics
+    /// When the buffer holds fewer.
+    pub(crate) fn download_first(&self, buffer: &Buffer, count: usize) -> Result<Vec<u64>> {
+        assert!(count <= buffer.words);
         let _order = self.lock();
         self.refuse_capture("a download")?;
-        let mut words = vec![0; buffer.words];
+        let mut words = vec![0; count];
         if !words.is_empty() {
             self.bind()?;
             // SAFETY: the vector holds as many words and lives until the stream has been waited for.
@@ -409,6 +468,10 @@ impl Queue {
         self.memory.lock().arena = None;
         arena.state.lock().closed = true;
         let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
+        let unerased = std::mem::take(&mut self.memory.lock().unerased);
+        for (pointer, bytes) in unerased {
+            self.erase(pointer, bytes);
+        }
         let result = result?;
         let graph = graph.map_err(driver("ending a capture"))?;
         if let Some(graph) = &graph {
@@ -488,6 +551,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = self.words.max(1) * size_of::<u64>();
         match &self.owner {
+            Owner::Queue(queue) if self.secret => queue.erase(self.pointer, bytes),
             Owner::Queue(queue) => queue.give_back(self.pointer, bytes),
             Owner::Arena(arena) => {
                 let mut state = arena.state.lock();

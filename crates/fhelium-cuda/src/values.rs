@@ -1,7 +1,7 @@
-//! Values and keys on a device.
+//! Values on a device.
 
 use crate::queue::Buffer;
-use fhelium_ckks::{CipherState, KeyKind, ParametersId, PlainState, SecretId};
+use fhelium_ckks::{CipherState, ParametersId, PlainState, SecretId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,16 +23,6 @@ pub struct Ciphertext {
     pub(crate) secret: SecretId,
     pub(crate) state: CipherState,
     pub(crate) batch_shape: Vec<usize>,
-    pub(crate) data: Arc<Buffer>,
-}
-
-/// An evaluation key on a device, both halves expanded, in the form that the kernels take.
-#[derive(Clone)]
-pub struct KeySwitchKey {
-    pub(crate) parameters: ParametersId,
-    pub(crate) secret: SecretId,
-    pub(crate) kind: KeyKind,
-    /// (digit, half, limb, N).
     pub(crate) data: Arc<Buffer>,
 }
 
@@ -99,28 +89,6 @@ impl Ciphertext {
     }
 }
 
-impl KeySwitchKey {
-    /// The parameters' id.
-    pub fn parameters_id(&self) -> ParametersId {
-        self.parameters
-    }
-
-    /// The secret's id.
-    pub fn secret_id(&self) -> SecretId {
-        self.secret
-    }
-
-    /// What it switches.
-    pub fn key_kind(&self) -> KeyKind {
-        self.kind
-    }
-
-    /// Bytes on the device.
-    pub fn nbytes(&self) -> usize {
-        self.data.words() * size_of::<u64>()
-    }
-}
-
 impl fmt::Debug for Plaintext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -144,19 +112,6 @@ impl fmt::Debug for Ciphertext {
             self.state.scale,
             self.state.parts,
             self.batch_shape,
-            self.secret,
-            self.parameters,
-            self.data.queue().device()
-        )
-    }
-}
-
-impl fmt::Debug for KeySwitchKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "KeySwitchKey({}, secret {}, {} on {})",
-            self.kind,
             self.secret,
             self.parameters,
             self.data.queue().device()

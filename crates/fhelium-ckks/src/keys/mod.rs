@@ -150,8 +150,8 @@ impl PublicKey {
         size_of_val(&self.b[..]) + self.seed.len()
     }
 
-    /// The uniform half, expanded once.
-    pub(crate) fn uniform(&self, context: &Context) -> &[u64] {
+    /// The uniform half, (limb, N) in the transform domain, expanded once.
+    pub fn uniform(&self, context: &Context) -> &[u64] {
         once(&self.a, || {
             let mut a = vec![0; self.b.len()];
             context.each_limb(&mut a, |index, limb| {

@@ -6,6 +6,7 @@
 
 mod convert;
 mod elementwise;
+mod keys;
 mod ntt;
 mod switch;
 
@@ -13,6 +14,7 @@ pub(crate) use convert::{
     ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
 };
 pub(crate) use elementwise::{Binary, Combination, HoldKey, Multiple};
+pub(crate) use keys::ReleaseKey;
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
 
@@ -189,6 +191,7 @@ pub(crate) struct Kernels {
     convert: convert::Convert,
     switch: switch::Switch,
     elementwise: elementwise::Elementwise,
+    keys: keys::Keys,
 }
 
 impl Kernels {
@@ -208,6 +211,7 @@ impl Kernels {
             convert: convert::Convert::load(device, core, digit_size, specials)?,
             switch: switch::Switch::load(device, log_n, core)?,
             elementwise: elementwise::Elementwise::load(device, log_n, core)?,
+            keys: keys::Keys::load(device, log_n, core)?,
         })
     }
 

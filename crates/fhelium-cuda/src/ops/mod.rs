@@ -3,6 +3,10 @@
 //! Each asks the level and scale rules of `fhelium-state` first and leaves its operands unchanged.
 //! Batch axes broadcast as numpy's do.
 
+mod encode;
+mod encrypt;
+mod generate;
+mod keys;
 mod level;
 mod linear;
 mod product;
@@ -10,11 +14,14 @@ mod rotate;
 mod switch;
 mod transform;
 
+pub use generate::KeyGenerator;
+
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::Operand;
+use crate::keys::KeySwitchKey;
 use crate::queue::Buffer;
-use crate::values::{Ciphertext, KeySwitchKey, Plaintext};
+use crate::values::{Ciphertext, Plaintext};
 use fhelium_ckks::{Broadcast, CipherState, CkksError, KeyKind, SecretId};
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@ use super::switch::Switched;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{Added, Combination};
-use crate::values::{Ciphertext, KeySwitchKey, Plaintext};
+use crate::keys::KeySwitchKey;
+use crate::values::{Ciphertext, Plaintext};
 use fhelium_ckks::KeyKind;
 
 impl Context {

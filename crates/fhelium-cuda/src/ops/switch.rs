@@ -17,8 +17,9 @@ use crate::kernels::{
     Added, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, Outcome, PassB, Route,
     Source, Whole, split,
 };
+use crate::keys::KeySwitchKey;
 use crate::queue::Buffer;
-use crate::values::{Ciphertext, KeySwitchKey};
+use crate::values::Ciphertext;
 use fhelium_ckks::KeyKind;
 
 /// What is switched.

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{ForwardA, InverseA, Outcome, PassB, Source, split};
+use crate::kernels::{Basis, ForwardA, InverseA, Outcome, PassB, Source, split};
 use crate::queue::Buffer;
 
 impl Context {
@@ -15,9 +15,21 @@ impl Context {
     /// # Panics
     /// When the buffer does not hold exactly that.
     pub fn forward(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
-        let (limbs, stride) = self.transformed(buffer, level, polynomials);
+        let limbs = self.transformed(buffer, level, polynomials);
         let _order = self.queue().lock();
         let joined = self.join("forward", &[("buffer", buffer)])?;
+        self.forward_over(buffer, self.basis(limbs), polynomials)?;
+        joined.leave()
+    }
+
+    /// The transforms of `polynomials` polynomials over the primes of a basis, in place.
+    pub(super) fn forward_over(
+        &self,
+        buffer: &Buffer,
+        basis: Basis,
+        polynomials: usize,
+    ) -> Result<()> {
+        let stride = basis.limbs as u64 * self.n() as u64;
         let log_n = self.parameters().log_n();
         let pass_a = ForwardA {
             primes: self.tables().primes(),
@@ -25,7 +37,7 @@ impl Context {
             target: buffer.address(),
             source_stride: stride,
             target_stride: stride,
-            basis: self.basis(limbs),
+            basis,
             log_n,
             log_b: split(log_n).1,
             digit_size: 0,
@@ -33,14 +45,13 @@ impl Context {
             digit_limbs: 0,
             origin: 0,
         };
-        let pass_b = self.pass_b(buffer, limbs, polynomials);
+        let pass_b = self.pass_b(buffer, basis, polynomials);
         // SAFETY: the buffer holds all limbs of all polynomials; each block writes what it read.
         unsafe {
             self.kernels()
                 .forward_a(self.queue(), Source::Canonical, polynomials, &pass_a)?;
-            self.kernels().forward_b(self.queue(), &pass_b)?;
+            self.kernels().forward_b(self.queue(), &pass_b)
         }
-        joined.leave()
     }
 
     /// The inverse of [`forward`](Self::forward).
@@ -51,7 +62,8 @@ impl Context {
     /// # Panics
     /// As [`forward`](Self::forward).
     pub fn inverse(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
-        let (limbs, stride) = self.transformed(buffer, level, polynomials);
+        let limbs = self.transformed(buffer, level, polynomials);
+        let stride = (limbs * self.n()) as u64;
         let _order = self.queue().lock();
         let joined = self.join("inverse", &[("buffer", buffer)])?;
         let log_n = self.parameters().log_n();
@@ -66,7 +78,7 @@ impl Context {
             log_n,
             log_b: split(log_n).1,
         };
-        let pass_b = self.pass_b(buffer, limbs, polynomials);
+        let pass_b = self.pass_b(buffer, self.basis(limbs), polynomials);
         // SAFETY: as in `forward`.
         unsafe {
             self.kernels().inverse_b(self.queue(), &pass_b)?;
@@ -76,7 +88,7 @@ impl Context {
         joined.leave()
     }
 
-    fn transformed(&self, buffer: &Buffer, level: usize, polynomials: usize) -> (usize, u64) {
+    fn transformed(&self, buffer: &Buffer, level: usize, polynomials: usize) -> usize {
         let limbs = level + 1;
         assert!(
             level <= self.parameters().depth(),
@@ -87,11 +99,11 @@ impl Context {
             polynomials * limbs * self.n(),
             "words of the buffer"
         );
-        (limbs, (limbs * self.n()) as u64)
+        limbs
     }
 
-    fn pass_b(&self, buffer: &Buffer, limbs: usize, polynomials: usize) -> PassB {
-        let stride = (limbs * self.n()) as u64;
+    fn pass_b(&self, buffer: &Buffer, basis: Basis, polynomials: usize) -> PassB {
+        let stride = basis.limbs as u64 * self.n() as u64;
         PassB {
             primes: self.tables().primes(),
             source: buffer.address(),
@@ -100,7 +112,7 @@ impl Context {
             source_stride: stride,
             factor_stride: 0,
             target_stride: stride,
-            basis: self.basis(limbs),
+            basis,
             log_n: self.parameters().log_n(),
             polynomials: polynomials as u32,
         }

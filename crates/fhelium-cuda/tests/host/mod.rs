@@ -92,7 +92,7 @@ fn emulated_driver() -> PathBuf {
 
 fn build_emulated_driver(emulator: &Path, folder: &Path) {
     let mut units = vec![emulator.join("driver.cpp"), emulator.join("matrix.cpp")];
-    for stem in ["ntt", "convert", "switch", "elementwise"] {
+    for stem in ["ntt", "convert", "switch", "elementwise", "keys"] {
         let unit = folder.join(format!("{stem}.cpp"));
         let include = format!("#include \"device.h\"\n#include \"{stem}.cu\"\n");
         std::fs::write(&unit, &include).unwrap();

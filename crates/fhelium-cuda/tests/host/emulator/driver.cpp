@@ -246,6 +246,11 @@ int cuMemcpyDtoHAsync_v2(void* target, uint64_t source, size_t bytes, void* stre
     if (captures.count(stream)) return INVALID;
     return memcpy(target, reinterpret_cast<void*>(source), bytes), SUCCESS;
 }
+int cuMemsetD8Async(uint64_t target, unsigned char value, size_t bytes, void* stream) {
+    Lock lock(device);
+    if (captures.count(stream)) return INVALID;
+    return memset(reinterpret_cast<void*>(target), value, bytes), SUCCESS;
+}
 int cuMemcpyDtoDAsync_v2(uint64_t target, uint64_t source, size_t bytes, void* stream) {
     Lock lock(device);
     Node node = {};
