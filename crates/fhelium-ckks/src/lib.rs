@@ -47,7 +47,7 @@ pub use keys::{
     KeyGenerator, KeyKind, KeySwitchKey, PublicKey, SecretId, SecretKey, normalize_step,
 };
 pub use noise::{NoiseEstimate, NoiseModel};
-pub use ops::{BatchSpan, Broadcast};
+pub use ops::{BatchSpan, Broadcast, batch_shape};
 pub use parameters::{MAX_PRIME_DRIFT_BITS, Parameters, ParametersBuilder, ParametersId, Preset};
 pub use random::Randomness;
 pub use values::{Ciphertext, Plaintext};

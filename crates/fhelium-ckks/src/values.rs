@@ -3,6 +3,7 @@
 use crate::buffers::Buffer;
 use crate::error::{CkksError, Result};
 use crate::keys::SecretId;
+use crate::ops::batch_shape::check_reshape;
 use crate::parameters::{Parameters, ParametersId};
 use fhelium_state::{CipherState, PlainState};
 use std::fmt;
@@ -177,18 +178,7 @@ impl Ciphertext {
     }
 }
 
-fn check_reshape(from: &[usize], to: &[usize]) -> Result<()> {
-    if checked_size(to) == Some(batch_size(from)) {
-        return Ok(());
-    }
-    Err(CkksError::Shape {
-        operation: "reshape",
-        found: format!("batch shape {to:?}"),
-        expected: format!("as many items as {from:?} has"),
-    })
-}
-
-fn checked_size(shape: &[usize]) -> Option<usize> {
+pub(crate) fn checked_size(shape: &[usize]) -> Option<usize> {
     shape
         .iter()
         .try_fold(1usize, |size, &axis| size.checked_mul(axis))

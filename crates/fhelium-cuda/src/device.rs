@@ -69,7 +69,7 @@ impl Device {
         let name = context
             .name()
             .map_err(driver("asking for the device's name"))?;
-        if images::select(KERNEL_FILES[0], capability).is_none() {
+        if images::select(KERNEL_FILE, capability).is_none() {
             return Err(CudaError::NoImage {
                 device: name,
                 capability,
@@ -175,8 +175,8 @@ impl Device {
     }
 }
 
-/// The kernel files.
-pub(crate) const KERNEL_FILES: [&str; 4] = ["ntt", "convert", "switch", "elementwise"];
+/// One of the kernel files, which are all compiled for the same targets.
+const KERNEL_FILE: &str = "ntt";
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

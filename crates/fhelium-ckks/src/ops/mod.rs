@@ -4,6 +4,7 @@
 //! first and leaves its operands unchanged. Batch axes broadcast as numpy's do.
 
 mod batch;
+pub mod batch_shape;
 mod broadcast;
 #[cfg(test)]
 mod exact_tests;
@@ -13,7 +14,7 @@ mod linear;
 mod product;
 mod rotate;
 
-pub use batch::BatchSpan;
+pub use batch_shape::BatchSpan;
 pub use broadcast::Broadcast;
 
 use crate::context::Context;

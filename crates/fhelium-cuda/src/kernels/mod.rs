@@ -4,18 +4,22 @@
 //! is checked before a launch: the caller ([`ops`](crate::ops)) sizes every buffer from the
 //! parameters and the operands' states, which were checked when the values were made.
 
+mod batch;
 mod convert;
 mod elementwise;
 mod keys;
 mod ntt;
+mod strided;
 mod switch;
 
+pub(crate) use batch::BatchSum;
 pub(crate) use convert::{
     ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
 };
 pub(crate) use elementwise::{Binary, Combination, HoldKey, Multiple};
 pub(crate) use keys::ReleaseKey;
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
+pub(crate) use strided::{Move, pieces};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
 
 use crate::device::Device;
@@ -192,6 +196,8 @@ pub(crate) struct Kernels {
     switch: switch::Switch,
     elementwise: elementwise::Elementwise,
     keys: keys::Keys,
+    batch: batch::Batch,
+    movers: strided::Movers,
 }
 
 impl Kernels {
@@ -212,6 +218,8 @@ impl Kernels {
             switch: switch::Switch::load(device, log_n, core)?,
             elementwise: elementwise::Elementwise::load(device, log_n, core)?,
             keys: keys::Keys::load(device, log_n, core)?,
+            batch: batch::Batch::load(device)?,
+            movers: strided::Movers::load(device)?,
         })
     }
 

@@ -3,6 +3,7 @@
 //! Each asks the level and scale rules of `fhelium-state` first and leaves its operands unchanged.
 //! Batch axes broadcast as numpy's do.
 
+mod batch;
 mod encode;
 mod encrypt;
 mod generate;

@@ -90,9 +90,19 @@ fn emulated_driver() -> PathBuf {
     library
 }
 
+/// The kernel files' names without their ending.
+fn kernel_files() -> BTreeSet<String> {
+    std::fs::read_dir(kernels())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "cu"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect()
+}
+
 fn build_emulated_driver(emulator: &Path, folder: &Path) {
     let mut units = vec![emulator.join("driver.cpp"), emulator.join("matrix.cpp")];
-    for stem in ["ntt", "convert", "switch", "elementwise", "keys"] {
+    for stem in kernel_files() {
         let unit = folder.join(format!("{stem}.cpp"));
         let include = format!("#include \"device.h\"\n#include \"{stem}.cu\"\n");
         std::fs::write(&unit, &include).unwrap();
