@@ -6,8 +6,8 @@ use crate::ir::{attributes_from, operation_from_name};
 use crate::keys::{PyEvaluationKeys, PyKeySet, PyPublicKey, PySecretKey};
 use crate::parameters::PyParameters;
 use crate::values::{PyCiphertext, PyPlaintext, value_from, value_to_python};
-use fhelium_ckks::{EncryptionKey, NoiseFlooding};
-use fhelium_runtime::{Device, Engine, EngineOptions, OperationBackend, Value};
+use fhelium_ckks::NoiseFlooding;
+use fhelium_runtime::{Device, EncryptionKey, Engine, EngineOptions, OperationBackend, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -168,10 +168,10 @@ impl PyEngine {
     ) -> PyResult<Bound<'py, PyAny>> {
         let encrypt = |key: EncryptionKey<'_>| self.0.encrypt(&plaintext.value, key);
         let ciphertext = if let Ok(public) = key.cast::<PyPublicKey>() {
-            let key = &*public.get().key;
+            let key = &public.get().key;
             py.detach(|| encrypt(EncryptionKey::Public(key)))
         } else if let Ok(secret) = key.cast::<PySecretKey>() {
-            let key = &*secret.get().key;
+            let key = &secret.get().key;
             py.detach(|| encrypt(EncryptionKey::Secret(key)))
         } else {
             return Err(PyTypeError::new_err(format!(

@@ -4,38 +4,37 @@ use crate::errors::raise;
 use crate::ir::PyType;
 use crate::parameters::PyParameters;
 use crate::saving::{Reduced, reduce, refuse_pickling};
-use fhelium_ckks::{KeyKind, KeySwitchKey, Parameters, PublicKey, SecretKey, normalize_step};
+use fhelium_ckks::{KeyKind, Parameters, normalize_step};
 use fhelium_runtime::persist::Object;
-use fhelium_runtime::{EvaluationKeys, KeySet, Value};
+use fhelium_runtime::{EvaluationKeys, KeySet, KeySwitchKey, PublicKey, SecretKey, Value};
 use fhelium_state::ErrorKind;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The key that decrypts. It never shows its contents.
 #[pyclass(name = "SecretKey", module = "fhelium", frozen)]
 pub struct PySecretKey {
-    pub key: Arc<SecretKey>,
+    pub key: SecretKey,
     pub parameters: Parameters,
 }
 
 /// The key that encrypts.
 #[pyclass(name = "PublicKey", module = "fhelium", frozen)]
 pub struct PyPublicKey {
-    pub key: Arc<PublicKey>,
+    pub key: PublicKey,
     pub parameters: Parameters,
 }
 
 /// A key for relinearization, one rotation or conjugation.
 #[pyclass(name = "EvaluationKey", module = "fhelium", frozen)]
 pub struct PyEvaluationKey {
-    pub key: Arc<KeySwitchKey>,
+    pub key: KeySwitchKey,
     pub parameters: Parameters,
 }
 
 impl PyEvaluationKey {
     /// A key of these parameters.
-    pub fn new(key: Arc<KeySwitchKey>, parameters: &Parameters) -> Self {
+    pub fn new(key: KeySwitchKey, parameters: &Parameters) -> Self {
         PyEvaluationKey {
             key,
             parameters: parameters.clone(),
@@ -214,17 +213,17 @@ impl PyEvaluationKey {
 #[pyclass(name = "RotationKeys", module = "fhelium", frozen, mapping)]
 #[derive(Clone)]
 pub struct PyRotationKeys {
-    keys: BTreeMap<usize, Arc<KeySwitchKey>>,
+    keys: BTreeMap<usize, KeySwitchKey>,
     pub parameters: Parameters,
 }
 
 impl PyRotationKeys {
-    fn find(&self, step: i64) -> Option<&Arc<KeySwitchKey>> {
+    fn find(&self, step: i64) -> Option<&KeySwitchKey> {
         self.keys
             .get(&normalize_step(step, self.parameters.slots()))
     }
 
-    fn wrap(&self, key: &Arc<KeySwitchKey>) -> PyEvaluationKey {
+    fn wrap(&self, key: &KeySwitchKey) -> PyEvaluationKey {
         PyEvaluationKey::new(key.clone(), &self.parameters)
     }
 }

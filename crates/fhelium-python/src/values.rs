@@ -9,9 +9,8 @@ use crate::keys::PyEvaluationKey;
 use crate::parameters::PyParameters;
 use crate::saving::{Reduced, reduce};
 use crate::scale::PyScale;
-use fhelium_ckks::{Ciphertext, Plaintext};
 use fhelium_runtime::persist::Object;
-use fhelium_runtime::{Device, Engine, Value};
+use fhelium_runtime::{Ciphertext, Device, Engine, Plaintext, Value};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -21,14 +20,14 @@ use std::sync::Arc;
 /// Encrypted messages of all slots each, batched or not.
 #[pyclass(name = "Ciphertext", module = "fhelium._native", frozen, subclass)]
 pub struct PyCiphertext {
-    pub value: Arc<Ciphertext>,
+    pub value: Ciphertext,
     pub attachment: Attachment,
 }
 
 /// Encoded messages of all slots each, batched or not.
 #[pyclass(name = "Plaintext", module = "fhelium._native", frozen, subclass)]
 pub struct PyPlaintext {
-    pub value: Arc<Plaintext>,
+    pub value: Plaintext,
     pub attachment: Attachment,
 }
 
@@ -125,7 +124,7 @@ impl PyCiphertext {
         let n = self.attachment.parameters().n();
         let mut shape = self.value.batch_shape().to_vec();
         shape.extend([self.value.state().parts, self.value.state().level + 1, n]);
-        crate::arrays::array_to_python(py, &shape, self.value.data().to_vec())
+        crate::arrays::array_to_python(py, &shape, self.value.host().or_raise()?.data().to_vec())
     }
 
     #[getter]
@@ -283,7 +282,7 @@ pub fn value_from(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 /// A ciphertext as a Python object.
 pub fn wrap_ciphertext(
     py: Python<'_>,
-    value: Arc<Ciphertext>,
+    value: Ciphertext,
     attachment: Attachment,
 ) -> PyResult<Bound<'_, PyAny>> {
     let class = public_classes(py)?.0.bind(py);
@@ -293,7 +292,7 @@ pub fn wrap_ciphertext(
 /// A plaintext as a Python object.
 pub fn wrap_plaintext(
     py: Python<'_>,
-    value: Arc<Plaintext>,
+    value: Plaintext,
     attachment: Attachment,
 ) -> PyResult<Bound<'_, PyAny>> {
     let class = public_classes(py)?.1.bind(py);

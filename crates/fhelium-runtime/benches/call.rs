@@ -22,7 +22,7 @@ fn setup(parameters: &Parameters) -> (Arc<Engine>, Value) {
     engine.use_keys(&keys.evaluation()).unwrap();
     let message = Tensor::from_vec(vec![0.5f64; 8], &[8]).unwrap();
     let plaintext = engine.encode(&message, None, None).unwrap();
-    let x = engine.encrypt(&plaintext, &*keys.public).unwrap();
+    let x = engine.encrypt(&plaintext, &keys.public).unwrap();
     (engine, x.into())
 }
 

@@ -14,6 +14,13 @@ pub enum Device {
     Cuda(u32),
 }
 
+impl Device {
+    /// The CUDA device of this ordinal.
+    pub(crate) fn cuda(ordinal: usize) -> Self {
+        Device::Cuda(u32::try_from(ordinal).unwrap_or(u32::MAX))
+    }
+}
+
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

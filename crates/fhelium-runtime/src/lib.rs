@@ -14,6 +14,7 @@ mod error;
 mod link;
 mod material;
 pub mod persist;
+mod placed;
 mod signature;
 mod specialization;
 mod sync;
@@ -27,6 +28,9 @@ pub use engine::{Engine, EngineOptions, EvaluationKeys, KeySet};
 pub use error::{MissingKey, MissingKeys, RuntimeError, SpecializationMiss};
 pub use link::{Executable, LinkOptions, Manifest, ManifestEntry, Memory, RequiredKey, link};
 pub use material::{LiveTensor, MaterialBinding, MaterialSource};
+pub use placed::{
+    Ciphertext, EncryptionKey, KeySwitchKey, Movable, Placed, Plaintext, PublicKey, SecretKey,
+};
 pub use signature::{
     ArgumentSignature, CallSignature, Condition, Difference, StaticValue, nearest,
 };
@@ -34,6 +38,7 @@ pub use specialization::{PreparationTimes, PrepareOptions, Specialization, prepa
 pub use value::Value;
 
 pub use fhelium_ckks as ckks;
+pub use fhelium_cuda as cuda;
 pub use fhelium_ir as ir;
 pub use fhelium_passes as passes;
 pub use fhelium_state as state;

@@ -1,8 +1,9 @@
 //! Values that programs take and give.
 
+use crate::placed::{Ciphertext, KeySwitchKey, Plaintext};
 use crate::tensor::Tensor;
 use crate::{Device, RuntimeError};
-use fhelium_ckks::{Ciphertext, KeySwitchKey, Parameters, Plaintext, SecretId};
+use fhelium_ckks::{Parameters, ParametersId, SecretId};
 use fhelium_ir::{KeyKind, Type};
 use std::sync::Arc;
 
@@ -10,13 +11,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A ciphertext, batched or not.
-    Ciphertext(Arc<Ciphertext>),
+    Ciphertext(Ciphertext),
     /// An encoded message, batched or not.
-    Plaintext(Arc<Plaintext>),
+    Plaintext(Plaintext),
     /// A clear array.
     Tensor(Arc<Tensor>),
     /// An evaluation key.
-    Key(Arc<KeySwitchKey>),
+    Key(KeySwitchKey),
 }
 
 impl Value {
@@ -60,7 +61,7 @@ impl Value {
     ///
     /// # Errors
     /// [`RuntimeError::Value`] for a value of another kind; so for the three below.
-    pub fn ciphertext(&self) -> Result<&Arc<Ciphertext>, RuntimeError> {
+    pub fn ciphertext(&self) -> Result<&Ciphertext, RuntimeError> {
         match self {
             Value::Ciphertext(value) => Ok(value),
             other => Err(other.is_no("a ciphertext")),
@@ -68,7 +69,7 @@ impl Value {
     }
 
     /// The plaintext.
-    pub fn plaintext(&self) -> Result<&Arc<Plaintext>, RuntimeError> {
+    pub fn plaintext(&self) -> Result<&Plaintext, RuntimeError> {
         match self {
             Value::Plaintext(value) => Ok(value),
             other => Err(other.is_no("a plaintext")),
@@ -84,7 +85,7 @@ impl Value {
     }
 
     /// The key.
-    pub fn key(&self) -> Result<&Arc<KeySwitchKey>, RuntimeError> {
+    pub fn key(&self) -> Result<&KeySwitchKey, RuntimeError> {
         match self {
             Value::Key(value) => Ok(value),
             other => Err(other.is_no("an evaluation key")),
@@ -97,7 +98,32 @@ impl Value {
 
     /// Where the value is.
     pub fn device(&self) -> Device {
-        Device::Cpu
+        match self {
+            Value::Ciphertext(value) => value.device(),
+            Value::Plaintext(value) => value.device(),
+            Value::Tensor(_) => Device::Cpu,
+            Value::Key(key) => key.device(),
+        }
+    }
+
+    /// The parameters of what is encoded, encrypted or a key.
+    pub fn parameters_id(&self) -> Option<ParametersId> {
+        match self {
+            Value::Ciphertext(value) => Some(value.parameters_id()),
+            Value::Plaintext(value) => Some(value.parameters_id()),
+            Value::Tensor(_) => None,
+            Value::Key(key) => Some(key.parameters_id()),
+        }
+    }
+
+    /// An address that is the same for the same data as long as the value lives.
+    pub fn address(&self) -> *const () {
+        match self {
+            Value::Ciphertext(value) => value.address(),
+            Value::Plaintext(value) => value.address(),
+            Value::Tensor(value) => Arc::as_ptr(value).cast(),
+            Value::Key(key) => key.address(),
+        }
     }
 
     /// Bytes of its data.
@@ -120,52 +146,28 @@ impl Value {
     }
 }
 
-impl From<Ciphertext> for Value {
-    fn from(value: Ciphertext) -> Self {
-        Value::Ciphertext(Arc::new(value))
-    }
+macro_rules! value_from {
+    ($($source:ty => $variant:ident;)*) => {$(
+        impl From<$source> for Value {
+            fn from(value: $source) -> Self {
+                Value::$variant(value.into())
+            }
+        }
+    )*};
 }
 
-impl From<Plaintext> for Value {
-    fn from(value: Plaintext) -> Self {
-        Value::Plaintext(Arc::new(value))
-    }
-}
-
-impl From<Tensor> for Value {
-    fn from(value: Tensor) -> Self {
-        Value::Tensor(Arc::new(value))
-    }
-}
-
-impl From<KeySwitchKey> for Value {
-    fn from(value: KeySwitchKey) -> Self {
-        Value::Key(Arc::new(value))
-    }
-}
-
-impl From<Arc<Ciphertext>> for Value {
-    fn from(value: Arc<Ciphertext>) -> Self {
-        Value::Ciphertext(value)
-    }
-}
-
-impl From<Arc<Plaintext>> for Value {
-    fn from(value: Arc<Plaintext>) -> Self {
-        Value::Plaintext(value)
-    }
-}
-
-impl From<Arc<Tensor>> for Value {
-    fn from(value: Arc<Tensor>) -> Self {
-        Value::Tensor(value)
-    }
-}
-
-impl From<Arc<KeySwitchKey>> for Value {
-    fn from(value: Arc<KeySwitchKey>) -> Self {
-        Value::Key(value)
-    }
+value_from! {
+    Ciphertext => Ciphertext;
+    fhelium_ckks::Ciphertext => Ciphertext;
+    Arc<fhelium_ckks::Ciphertext> => Ciphertext;
+    Plaintext => Plaintext;
+    fhelium_ckks::Plaintext => Plaintext;
+    Arc<fhelium_ckks::Plaintext> => Plaintext;
+    Tensor => Tensor;
+    Arc<Tensor> => Tensor;
+    KeySwitchKey => Key;
+    fhelium_ckks::KeySwitchKey => Key;
+    Arc<fhelium_ckks::KeySwitchKey> => Key;
 }
 
 /// A key's kind as Programs name it.

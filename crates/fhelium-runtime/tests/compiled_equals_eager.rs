@@ -199,8 +199,8 @@ fn residues(values: &[Value]) -> Vec<Vec<u64>> {
     values
         .iter()
         .map(|value| match value {
-            Value::Ciphertext(value) => value.data().to_vec(),
-            Value::Plaintext(value) => value.data().to_vec(),
+            Value::Ciphertext(value) => value.host().unwrap().data().to_vec(),
+            Value::Plaintext(value) => value.host().unwrap().data().to_vec(),
             _ => Vec::new(),
         })
         .collect()

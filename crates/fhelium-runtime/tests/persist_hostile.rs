@@ -37,7 +37,7 @@ fn files() -> &'static [Vec<u8>] {
         let objects = [
             Object::Parameters(parameters()),
             Object::Ciphertext(x, parameters()),
-            Object::Plaintext(Arc::new(plaintext), parameters()),
+            Object::Plaintext(plaintext, parameters()),
             Object::SecretKey(keys.secret.clone(), parameters()),
             Object::PublicKey(keys.public.clone(), parameters()),
             Object::EvaluationKey(keys.rotations[&1].clone(), parameters()),

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let keys = client.keygen(&[1, 2], false)?;
     let points = points(client.slots());
     let plaintext = client.encode(&points, None, None)?;
-    let x = Value::from(client.encrypt(&plaintext, &*keys.public)?);
+    let x = Value::from(client.encrypt(&plaintext, &keys.public)?);
 
     // The server: the same parameters, evaluation keys, weights of its own.
     let server = Engine::new(&parameters, EngineOptions::default())?;

@@ -20,7 +20,7 @@
 //!
 //! let message = Tensor::from_vec(vec![0.5, -2.0, 3.0], &[3])?;
 //! let plaintext = engine.encode(&message, None, None)?;
-//! let x = Value::from(engine.encrypt(&plaintext, &*keys.public)?);
+//! let x = Value::from(engine.encrypt(&plaintext, &keys.public)?);
 //!
 //! // Slot i receives slot i + 1; then x * rotate(x, 1), back at one level less.
 //! let product = engine.multiply(&x, &engine.rotate(&x, 1, None)?)?;

@@ -281,7 +281,7 @@ impl<'py> Results<'_, 'py> {
     }
 
     fn leaf(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-        let data = address(value);
+        let data = value.address();
         if let Some((_, object)) = self.known.iter().find(|(known, _)| *known == data) {
             return Ok(object.clone());
         }
@@ -293,14 +293,5 @@ impl<'py> Results<'_, 'py> {
         }
         self.known.push((data, object.clone()));
         Ok(object)
-    }
-}
-
-fn address(value: &Value) -> *const () {
-    match value {
-        Value::Ciphertext(value) => Arc::as_ptr(value).cast(),
-        Value::Plaintext(value) => Arc::as_ptr(value).cast(),
-        Value::Tensor(value) => Arc::as_ptr(value).cast(),
-        Value::Key(value) => Arc::as_ptr(value).cast(),
     }
 }

@@ -4,8 +4,11 @@
 //! host kernels; others may be added. Eager calls and compiled programs select here, by the same
 //! rules, and call the same code.
 
-mod host;
+mod batch;
+mod ckks;
 mod implementation;
+mod kernels;
+mod tensor;
 
 pub(crate) use implementation::run_checked;
 pub use implementation::{Implementation, Invocation, Operands, Results};
@@ -40,7 +43,8 @@ impl OperationBackend {
         STANDARD
             .get_or_init(|| {
                 let mut registry = Registry::default();
-                for implementation in host::implementations() {
+                let host = ckks::implementations::<fhelium_ckks::Context>();
+                for implementation in host.chain(tensor::implementations()) {
                     registry
                         .implementations
                         .entry(implementation.operation())

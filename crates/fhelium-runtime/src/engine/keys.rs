@@ -2,26 +2,27 @@
 
 use crate::RuntimeError;
 use crate::error::{MissingKey, MissingKeys};
+use crate::placed::{KeySwitchKey, PublicKey, SecretKey};
 use crate::value::key_kind;
-use fhelium_ckks::{KeySwitchKey, ParametersId, PublicKey, SecretId, SecretKey};
+use fhelium_ckks::{ParametersId, SecretId};
 use fhelium_ir::KeyKind;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 /// The keys of one secret, as [`Engine::keygen`](crate::Engine::keygen) makes them.
 #[derive(Clone, Debug)]
 pub struct KeySet {
     /// Decrypts; keep it.
-    pub secret: Arc<SecretKey>,
+    pub secret: SecretKey,
     /// Encrypts.
-    pub public: Arc<PublicKey>,
+    pub public: PublicKey,
     /// For products of ciphertexts.
-    pub relinearization: Arc<KeySwitchKey>,
+    pub relinearization: KeySwitchKey,
     /// For rotations, by step modulo the slots.
-    pub rotations: BTreeMap<usize, Arc<KeySwitchKey>>,
+    pub rotations: BTreeMap<usize, KeySwitchKey>,
     /// For conjugation, where it was asked for.
-    pub conjugation: Option<Arc<KeySwitchKey>>,
+    pub conjugation: Option<KeySwitchKey>,
 }
 
 impl KeySet {
@@ -45,18 +46,18 @@ impl KeySet {
 #[derive(Clone, Debug, Default)]
 pub struct EvaluationKeys {
     /// Encrypts.
-    pub public: Option<Arc<PublicKey>>,
+    pub public: Option<PublicKey>,
     /// For products of ciphertexts.
-    pub relinearization: Option<Arc<KeySwitchKey>>,
+    pub relinearization: Option<KeySwitchKey>,
     /// For rotations, by step modulo the slots.
-    pub rotations: BTreeMap<usize, Arc<KeySwitchKey>>,
+    pub rotations: BTreeMap<usize, KeySwitchKey>,
     /// For conjugation.
-    pub conjugation: Option<Arc<KeySwitchKey>>,
+    pub conjugation: Option<KeySwitchKey>,
 }
 
 impl EvaluationKeys {
     /// The key-switching keys.
-    pub fn keys(&self) -> impl Iterator<Item = &Arc<KeySwitchKey>> {
+    pub fn keys(&self) -> impl Iterator<Item = &KeySwitchKey> {
         self.relinearization
             .iter()
             .chain(self.rotations.values())
@@ -75,7 +76,7 @@ impl EvaluationKeys {
 pub(crate) struct KeyRegistry {
     /// Tells registries apart.
     id: u64,
-    keys: RwLock<HashMap<SecretId, BTreeMap<KeyKind, Arc<KeySwitchKey>>>>,
+    keys: RwLock<HashMap<SecretId, BTreeMap<KeyKind, KeySwitchKey>>>,
     version: AtomicU64,
 }
 
@@ -94,7 +95,7 @@ impl KeyRegistry {
     /// Adds keys; a key of the same secret and kind is replaced.
     pub fn add<'a>(
         &self,
-        keys: impl IntoIterator<Item = &'a Arc<KeySwitchKey>>,
+        keys: impl IntoIterator<Item = &'a KeySwitchKey>,
         parameters: ParametersId,
     ) -> Result<(), RuntimeError> {
         let keys: Vec<_> = keys.into_iter().collect();
@@ -127,17 +128,13 @@ impl KeyRegistry {
     }
 
     /// The key of this secret and kind; rotation steps are modulo the slots here.
-    pub fn find(&self, secret: SecretId, kind: KeyKind) -> Option<Arc<KeySwitchKey>> {
+    pub fn find(&self, secret: SecretId, kind: KeyKind) -> Option<KeySwitchKey> {
         let known = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&secret)?.get(&kind).cloned()
     }
 
     /// The key, or the error that names it and those there are.
-    pub fn require(
-        &self,
-        secret: SecretId,
-        kind: KeyKind,
-    ) -> Result<Arc<KeySwitchKey>, RuntimeError> {
+    pub fn require(&self, secret: SecretId, kind: KeyKind) -> Result<KeySwitchKey, RuntimeError> {
         self.find(secret, kind).ok_or_else(|| {
             MissingKeys {
                 missing: vec![MissingKey {

@@ -7,13 +7,13 @@ mod shared;
 pub(crate) use keys::KeyRegistry;
 pub use keys::{EvaluationKeys, KeySet};
 
+use crate::placed::{Ciphertext, EncryptionKey, KeySwitchKey, Plaintext, SecretKey};
 use crate::tensor::Tensor;
 use crate::{Device, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::arith::Tier;
 use fhelium_ckks::{
-    Ciphertext, CkksError, Complex64, Context, ContextOptions, EncryptionKey, KeyGenerator,
-    KeySwitchKey, Message, NoiseFlooding, Parameters, ParametersId, Plaintext, Randomness,
-    SecretId, SecretKey, normalize_step,
+    CkksError, Complex64, Context, ContextOptions, KeyGenerator, Message, NoiseFlooding,
+    Parameters, Randomness, SecretId, normalize_step,
 };
 use fhelium_state::Scale;
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,17 +127,17 @@ impl Engine {
         let secret = generator.secret()?;
         let mut keys = BTreeMap::new();
         for step in self.key_steps(rotations) {
-            keys.insert(step, Arc::new(generator.rotation(&secret, step as i64)?));
+            keys.insert(step, generator.rotation(&secret, step as i64)?.into());
         }
         Ok(KeySet {
-            public: Arc::new(generator.public(&secret)?),
-            relinearization: Arc::new(generator.relinearization(&secret)?),
+            public: generator.public(&secret)?.into(),
+            relinearization: generator.relinearization(&secret)?.into(),
             rotations: keys,
             conjugation: match conjugation {
-                true => Some(Arc::new(generator.conjugation(&secret)?)),
+                true => Some(generator.conjugation(&secret)?.into()),
                 false => None,
             },
-            secret: Arc::new(secret),
+            secret: secret.into(),
         })
     }
 
@@ -149,13 +149,16 @@ impl Engine {
         &self,
         secret: &SecretKey,
         rotations: &[i64],
-    ) -> Result<BTreeMap<usize, Arc<KeySwitchKey>>, RuntimeError> {
+    ) -> Result<BTreeMap<usize, KeySwitchKey>, RuntimeError> {
+        let secret = secret.host()?;
         let generator = KeyGenerator::new(&self.context, &self.randomness);
         let steps = self.key_steps(rotations);
-        check_memory(steps.len() * KeySwitchKey::predicted_nbytes(self.parameters()))?;
+        check_memory(
+            steps.len() * fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters()),
+        )?;
         steps
             .into_iter()
-            .map(|step| Ok((step, Arc::new(generator.rotation(secret, step as i64)?))))
+            .map(|step| Ok((step, generator.rotation(secret, step as i64)?.into())))
             .collect()
     }
 
@@ -171,7 +174,7 @@ impl Engine {
     /// each rotation, and conjugation where asked for.
     pub fn predicted_key_bytes(&self, rotations: &[i64], conjugation: bool) -> usize {
         let keys = 1 + self.key_steps(rotations).len() + usize::from(conjugation);
-        keys * KeySwitchKey::predicted_nbytes(self.parameters())
+        keys * fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters())
     }
 
     /// Registers keys for the operations that need one and are given none. A key replaces an
@@ -223,7 +226,7 @@ impl Engine {
             self.context
                 .encode(Message::real(&values, shape)?, level, scale)?
         };
-        Ok(plaintext)
+        Ok(plaintext.into())
     }
 
     /// The messages of a plaintext: shape (batch..., slots), `f64` when `real`, else `c128`.
@@ -231,6 +234,7 @@ impl Engine {
     /// # Errors
     /// A plaintext of other parameters.
     pub fn decode(&self, plaintext: &Plaintext, real: bool) -> Result<Tensor, RuntimeError> {
+        let plaintext = plaintext.host()?;
         let mut shape = plaintext.batch_shape().to_vec();
         shape.push(self.slots());
         Ok(if real {
@@ -250,7 +254,15 @@ impl Engine {
         plaintext: &Plaintext,
         key: impl Into<EncryptionKey<'a>>,
     ) -> Result<Ciphertext, RuntimeError> {
-        Ok(self.context.encrypt(plaintext, key, &self.randomness)?)
+        let key = match key.into() {
+            EncryptionKey::Public(key) => fhelium_ckks::EncryptionKey::Public(key.host()?),
+            EncryptionKey::Secret(key) => fhelium_ckks::EncryptionKey::Secret(key.host()?),
+        };
+        let plaintext = plaintext.host()?;
+        Ok(self
+            .context
+            .encrypt(plaintext, key, &self.randomness)?
+            .into())
     }
 
     /// Decrypts a ciphertext, with added noise where given.
@@ -263,11 +275,12 @@ impl Engine {
         secret: &SecretKey,
         flooding: Option<NoiseFlooding>,
     ) -> Result<Plaintext, RuntimeError> {
-        let plaintext = self.context.decrypt(ciphertext, secret)?;
-        Ok(match flooding {
+        let plaintext = self.context.decrypt(ciphertext.host()?, secret.host()?)?;
+        let plaintext = match flooding {
             Some(flooding) => self.context.flood(plaintext, flooding, &self.randomness)?,
             None => plaintext,
-        })
+        };
+        Ok(plaintext.into())
     }
 
     /// Refuses a value of other parameters; `what` names it.
@@ -276,14 +289,8 @@ impl Engine {
         value: &Value,
         what: &dyn fmt::Display,
     ) -> Result<(), RuntimeError> {
-        let found: Option<ParametersId> = match value {
-            Value::Ciphertext(value) => Some(value.parameters_id()),
-            Value::Plaintext(value) => Some(value.parameters_id()),
-            Value::Key(key) => Some(key.parameters_id()),
-            Value::Tensor(_) => None,
-        };
         let expected = self.parameters().id();
-        match found {
+        match value.parameters_id() {
             Some(found) if found != expected => Err(RuntimeError::KeyMismatch(format!(
                 "{what} belongs to parameters {found}, but the engine has {expected}; use values \
                  and keys made with the engine's own parameters"

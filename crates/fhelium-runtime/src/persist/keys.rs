@@ -10,7 +10,6 @@ use fhelium_ckks::{
 };
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// What one key of a file is for.
@@ -224,10 +223,15 @@ pub(super) fn write_evaluation<'a>(
 ) -> Result<Vec<KeyRecord>> {
     let mut records = Vec::new();
     if let Some(public) = &keys.public {
-        records.push(KeyRecord::write_public(public, parameters, parts)?);
+        records.push(KeyRecord::write_public(public.host()?, parameters, parts)?);
     }
     for key in keys.keys() {
-        records.push(KeyRecord::write_switch(key, parameters, None, parts)?);
+        records.push(KeyRecord::write_switch(
+            key.host()?,
+            parameters,
+            None,
+            parts,
+        )?);
     }
     Ok(records)
 }
@@ -247,20 +251,20 @@ pub(super) fn read_evaluation(
             }
             Purpose::Public => {
                 let key = record.read_public(parameters, incoming)?;
-                keys.public.replace(Arc::new(key)).is_some()
+                keys.public.replace(key.into()).is_some()
             }
             Purpose::Relinearization => {
                 let key = record.read_switch(parameters, None, incoming)?;
-                keys.relinearization.replace(Arc::new(key)).is_some()
+                keys.relinearization.replace(key.into()).is_some()
             }
             Purpose::Conjugation => {
                 let key = record.read_switch(parameters, None, incoming)?;
-                keys.conjugation.replace(Arc::new(key)).is_some()
+                keys.conjugation.replace(key.into()).is_some()
             }
             Purpose::Rotation => {
                 let key = record.read_switch(parameters, None, incoming)?;
                 let step = record.step.unwrap_or_default();
-                keys.rotations.insert(step, Arc::new(key)).is_some()
+                keys.rotations.insert(step, key.into()).is_some()
             }
         };
         if twice {
@@ -297,7 +301,7 @@ pub(super) fn read_key_set(
         return Err(incoming.refuse("keys", "one of them is missing", expected));
     };
     Ok(KeySet {
-        secret: Arc::new(secret),
+        secret: secret.into(),
         public,
         relinearization,
         rotations: keys.rotations,

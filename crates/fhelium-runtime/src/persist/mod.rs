@@ -30,7 +30,6 @@ use programs::{CompilationData, CompilationRecord, ProgramRecord, read_program};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 use values::{CiphertextRecord, ParametersRecord, PlaintextRecord, same_parameters};
 
 /// The version of the format. It is raised when a reader of the one before would take a file
@@ -176,21 +175,21 @@ fn with_outgoing<T>(object: &Object, with: impl FnOnce(&Outgoing<'_>) -> Result<
         }
         Object::Ciphertext(value, parameters) => {
             same_parameters(value.parameters_id(), parameters)?;
-            let record = CiphertextRecord::write(value, parameters, "", &mut parts);
+            let record = CiphertextRecord::write(value.host()?, parameters, "", &mut parts);
             with(&Outgoing::new(kind, &of(parameters, record), parts)?)
         }
         Object::Plaintext(value, parameters) => {
             same_parameters(value.parameters_id(), parameters)?;
-            let record = PlaintextRecord::write(value, parameters, "", &mut parts);
+            let record = PlaintextRecord::write(value.host()?, parameters, "", &mut parts);
             with(&Outgoing::new(kind, &of(parameters, record), parts)?)
         }
         Object::PublicKey(key, parameters) => {
-            let record = KeyRecord::write_public(key, parameters, &mut parts)?;
+            let record = KeyRecord::write_public(key.host()?, parameters, &mut parts)?;
             let contents = of(parameters, keys_of(vec![record]));
             with(&Outgoing::new(kind, &contents, parts)?)
         }
         Object::EvaluationKey(key, parameters) => {
-            let record = KeyRecord::write_switch(key, parameters, None, &mut parts)?;
+            let record = KeyRecord::write_switch(key.host()?, parameters, None, &mut parts)?;
             let contents = of(parameters, keys_of(vec![record]));
             with(&Outgoing::new(kind, &contents, parts)?)
         }
@@ -200,14 +199,18 @@ fn with_outgoing<T>(object: &Object, with: impl FnOnce(&Outgoing<'_>) -> Result<
             with(&Outgoing::new(kind, &contents, parts)?)
         }
         Object::SecretKey(key, parameters) => {
-            let coefficients = keys::coefficients(key, parameters)?;
-            let record = keys::write_secret(key, &coefficients, &mut parts);
+            let coefficients = keys::coefficients(key.host()?, parameters)?;
+            let record = keys::write_secret(key.host()?, &coefficients, &mut parts);
             let contents = of(parameters, keys_of(vec![record]));
             with(&Outgoing::new(kind, &contents, parts)?)
         }
         Object::KeySet(keys, parameters) => {
-            let coefficients = keys::coefficients(&keys.secret, parameters)?;
-            let mut records = vec![keys::write_secret(&keys.secret, &coefficients, &mut parts)];
+            let coefficients = keys::coefficients(keys.secret.host()?, parameters)?;
+            let mut records = vec![keys::write_secret(
+                keys.secret.host()?,
+                &coefficients,
+                &mut parts,
+            )];
             let public = keys.evaluation();
             records.extend(keys::write_evaluation(&public, parameters, &mut parts)?);
             let contents = of(parameters, keys_of(records));
@@ -287,7 +290,7 @@ fn read(file: &str, source: &mut impl Read, length: u64, kinds: &[Kind]) -> Resu
                     record.read(parameters, "", incoming)
                 },
             )?;
-            Ok(Object::Ciphertext(Arc::new(value), parameters))
+            Ok(Object::Ciphertext(value.into(), parameters))
         }
         Kind::Plaintext => {
             let (value, parameters) = read_with_parameters(
@@ -297,21 +300,21 @@ fn read(file: &str, source: &mut impl Read, length: u64, kinds: &[Kind]) -> Resu
                     record.read(parameters, "", incoming)
                 },
             )?;
-            Ok(Object::Plaintext(Arc::new(value), parameters))
+            Ok(Object::Plaintext(value.into(), parameters))
         }
         Kind::SecretKey => {
             let (key, parameters) =
                 read_with_parameters(opened, source, |keys: Keys, parameters, incoming| {
                     only(&keys, &[Purpose::Secret], incoming)?.read_secret(parameters, incoming)
                 })?;
-            Ok(Object::SecretKey(Arc::new(key), parameters))
+            Ok(Object::SecretKey(key.into(), parameters))
         }
         Kind::PublicKey => {
             let (key, parameters) =
                 read_with_parameters(opened, source, |keys: Keys, parameters, incoming| {
                     only(&keys, &[Purpose::Public], incoming)?.read_public(parameters, incoming)
                 })?;
-            Ok(Object::PublicKey(Arc::new(key), parameters))
+            Ok(Object::PublicKey(key.into(), parameters))
         }
         Kind::EvaluationKey => {
             const SWITCHES: [Purpose; 3] = [
@@ -323,7 +326,7 @@ fn read(file: &str, source: &mut impl Read, length: u64, kinds: &[Kind]) -> Resu
                 read_with_parameters(opened, source, |keys: Keys, parameters, incoming| {
                     only(&keys, &SWITCHES, incoming)?.read_switch(parameters, None, incoming)
                 })?;
-            Ok(Object::EvaluationKey(Arc::new(key), parameters))
+            Ok(Object::EvaluationKey(key.into(), parameters))
         }
         Kind::EvaluationKeys => {
             let (keys, parameters) =

@@ -1,11 +1,11 @@
 //! What can be saved.
 
+use crate::placed::{Ciphertext, KeySwitchKey, Plaintext, PublicKey, SecretKey};
 use crate::{EvaluationKeys, KeySet};
-use fhelium_ckks::{Ciphertext, KeySwitchKey, Parameters, Plaintext, PublicKey, SecretKey};
+use fhelium_ckks::Parameters;
 use fhelium_ir::Program;
 use fhelium_passes::Compilation;
 use std::fmt;
-use std::sync::Arc;
 
 /// Something that a file holds, values and keys with their parameters.
 #[derive(Clone, Debug)]
@@ -13,15 +13,15 @@ pub enum Object {
     /// A parameter set.
     Parameters(Parameters),
     /// A ciphertext, batched or not.
-    Ciphertext(Arc<Ciphertext>, Parameters),
+    Ciphertext(Ciphertext, Parameters),
     /// A plaintext, batched or not.
-    Plaintext(Arc<Plaintext>, Parameters),
+    Plaintext(Plaintext, Parameters),
     /// A secret key.
-    SecretKey(Arc<SecretKey>, Parameters),
+    SecretKey(SecretKey, Parameters),
     /// A public key.
-    PublicKey(Arc<PublicKey>, Parameters),
+    PublicKey(PublicKey, Parameters),
     /// One key for relinearization, rotation or conjugation.
-    EvaluationKey(Arc<KeySwitchKey>, Parameters),
+    EvaluationKey(KeySwitchKey, Parameters),
     /// Keys without the secret.
     EvaluationKeys(EvaluationKeys, Parameters),
     /// Keys with the secret.

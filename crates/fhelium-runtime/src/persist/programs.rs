@@ -256,16 +256,26 @@ impl ValueRecord {
             Value::Ciphertext(value) => {
                 let parameters = own()?;
                 same_parameters(value.parameters_id(), parameters)?;
-                ValueRecord::Ciphertext(CiphertextRecord::write(value, parameters, prefix, parts))
+                ValueRecord::Ciphertext(CiphertextRecord::write(
+                    value.host()?,
+                    parameters,
+                    prefix,
+                    parts,
+                ))
             }
             Value::Plaintext(value) => {
                 let parameters = own()?;
                 same_parameters(value.parameters_id(), parameters)?;
-                ValueRecord::Plaintext(PlaintextRecord::write(value, parameters, prefix, parts))
+                ValueRecord::Plaintext(PlaintextRecord::write(
+                    value.host()?,
+                    parameters,
+                    prefix,
+                    parts,
+                ))
             }
             Value::Tensor(value) => ValueRecord::Tensor(TensorRecord::write(value, prefix, parts)),
             Value::Key(key) => {
-                let record = KeyRecord::write_switch(key, own()?, Some(prefix), parts)?;
+                let record = KeyRecord::write_switch(key.host()?, own()?, Some(prefix), parts)?;
                 ValueRecord::Key(record)
             }
         })

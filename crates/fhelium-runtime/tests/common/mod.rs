@@ -53,7 +53,7 @@ pub fn message(seed: usize, shape: &[usize]) -> Tensor {
 
 pub fn encrypt(engine: &Engine, keys: &KeySet, message: &Tensor) -> Value {
     let plaintext = engine.encode(message, None, None).unwrap();
-    engine.encrypt(&plaintext, &*keys.public).unwrap().into()
+    engine.encrypt(&plaintext, &keys.public).unwrap().into()
 }
 
 pub fn decrypt(engine: &Engine, keys: &KeySet, value: &Value) -> Vec<f64> {
@@ -67,17 +67,21 @@ pub fn decrypt(engine: &Engine, keys: &KeySet, value: &Value) -> Vec<f64> {
 pub fn same_bits(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Ciphertext(x), Value::Ciphertext(y)) => {
-            x.state() == y.state() && x.batch_shape() == y.batch_shape() && x.data() == y.data()
+            x.state() == y.state()
+                && x.batch_shape() == y.batch_shape()
+                && x.host().unwrap().data() == y.host().unwrap().data()
         }
         (Value::Plaintext(x), Value::Plaintext(y)) => {
-            x.state() == y.state() && x.batch_shape() == y.batch_shape() && x.data() == y.data()
+            x.state() == y.state()
+                && x.batch_shape() == y.batch_shape()
+                && x.host().unwrap().data() == y.host().unwrap().data()
         }
         (Value::Tensor(x), Value::Tensor(y)) => {
             x.dtype() == y.dtype()
                 && x.shape() == y.shape()
                 && x.to_contiguous().bytes() == y.to_contiguous().bytes()
         }
-        (Value::Key(x), Value::Key(y)) => Arc::ptr_eq(x, y),
+        (Value::Key(x), Value::Key(y)) => x.address() == y.address(),
         _ => false,
     }
 }

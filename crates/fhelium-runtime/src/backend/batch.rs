@@ -1,25 +1,24 @@
 //! The kernels on batch axes, of ciphertexts and of plaintexts.
 
-use super::Typed;
-use crate::backend::{Invocation, Operands, Results};
+use super::ckks::Typed;
+use super::kernels::{Kernels, Place};
+use super::{Invocation, Operands, Results};
 use crate::{RuntimeError, Value};
 use fhelium_ckks::BatchSpan;
 use fhelium_ir::{Attributes, Ckks};
 use smallvec::smallvec;
-use std::sync::Arc;
 
 /// Runs one of them.
-pub(super) fn execute(
+pub(super) fn execute<P: Kernels>(
     operation: Ckks,
     invocation: &Invocation<'_>,
     operands: Operands,
 ) -> Result<Results, RuntimeError> {
-    let context = invocation.engine.context();
+    let context = P::of(invocation.engine)?;
     let attributes = invocation.attributes;
-    let typed = Typed {
-        operation,
-        operands: &operands,
-    };
+    let typed = Typed::<P>::new(operation, &operands);
+    let cipher = |result| Value::Ciphertext(P::placed(result));
+    let plain = |result| Value::Plaintext(P::placed(result));
     let is_plain = matches!(operands.first(), Some(Value::Plaintext(_)));
     let axis = || {
         let axis = attributes
@@ -28,16 +27,14 @@ pub(super) fn execute(
         axis.ok_or_else(|| typed.malformed("axis is missing or negative"))
     };
     let result = match operation {
-        Ckks::SumBatch => Value::from(context.sum_batch(typed.ciphertext(0)?, axis()?)?),
+        Ckks::SumBatch => cipher(context.sum_batch(typed.ciphertext(0)?, axis()?)?),
         Ckks::BatchSlice => {
             let spans = spans(attributes).ok_or_else(|| {
                 typed.malformed("starts, sizes or steps are missing, negative or of unlike lengths")
             })?;
             match is_plain {
-                true => context
-                    .slice_plain_batch(typed.plaintext(0)?, &spans)?
-                    .into(),
-                false => context.slice_batch(typed.ciphertext(0)?, &spans)?.into(),
+                true => plain(context.slice_plain_batch(typed.plaintext(0)?, &spans)?),
+                false => cipher(context.slice_batch(typed.ciphertext(0)?, &spans)?),
             }
         }
         Ckks::BatchReshape => {
@@ -45,7 +42,7 @@ pub(super) fn execute(
             let shape = shape.iter().map(|&extent| usize::try_from(extent).ok());
             let shape: Option<Vec<usize>> = shape.collect();
             let shape = shape.ok_or_else(|| typed.malformed("an extent of shape is negative"))?;
-            return reshape(operands, shape);
+            return reshape::<P>(operands, shape);
         }
         Ckks::StackBatch => {
             let places = 0..operands.len();
@@ -53,12 +50,12 @@ pub(super) fn execute(
                 true => {
                     let items = places.map(|place| typed.plaintext(place));
                     let items: Vec<_> = items.collect::<Result<_, _>>()?;
-                    context.stack_plain_batch(&items, axis()?)?.into()
+                    plain(context.stack_plain_batch(&items, axis()?)?)
                 }
                 false => {
                     let items = places.map(|place| typed.ciphertext(place));
                     let items: Vec<_> = items.collect::<Result<_, _>>()?;
-                    context.stack_batch(&items, axis()?)?.into()
+                    cipher(context.stack_batch(&items, axis()?)?)
                 }
             }
         }
@@ -92,17 +89,18 @@ fn spans(attributes: &Attributes) -> Option<Vec<BatchSpan>> {
     (0..starts.len()).map(span).collect()
 }
 
-/// The same residues under other batch axes; copied only where others hold the operand.
-fn reshape(operands: Operands, shape: Vec<usize>) -> Result<Results, RuntimeError> {
-    let result = match operands.into_iter().next() {
-        Some(Value::Ciphertext(x)) => Value::from(Arc::unwrap_or_clone(x).reshape_batch(shape)?),
-        Some(Value::Plaintext(x)) => Value::from(Arc::unwrap_or_clone(x).reshape_batch(shape)?),
-        _ => {
-            return Err(RuntimeError::Implementation(
-                "ckks.batch_reshape: the operand is neither a ciphertext nor a plaintext"
-                    .to_owned(),
-            ));
-        }
+/// The same residues under other batch axes.
+fn reshape<P: Place>(operands: Operands, shape: Vec<usize>) -> Result<Results, RuntimeError> {
+    let reshaped = match operands.into_iter().next() {
+        Some(value) => P::reshape(value, shape)?,
+        None => None,
     };
+    let result = reshaped.ok_or_else(|| {
+        RuntimeError::Implementation(format!(
+            "ckks.batch_reshape: the operand is neither a ciphertext nor a plaintext for the \
+             kernels named {}",
+            P::NAME
+        ))
+    })?;
     Ok(smallvec![result])
 }

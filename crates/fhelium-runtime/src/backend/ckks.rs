@@ -1,37 +1,33 @@
-//! The host kernels as implementations of operations.
+//! The `ckks` operations, on the host and on a device by the same code.
 
-mod batch;
-
-use super::{Implementation, Invocation, Operands, Results};
+use super::kernels::{Cipher, Kernels, Key, Place, Plain};
+use super::{Implementation, Invocation, Operands, Results, batch};
 use crate::{RuntimeError, Value, tensor};
-use fhelium_ckks::{Ciphertext, KeySwitchKey, Plaintext};
-use fhelium_ir::{Ckks, OpKind, Tensor as TensorOp};
+use fhelium_ir::{Ckks, OpKind};
 use smallvec::{SmallVec, smallvec};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The name of every host kernel among its operation's implementations.
-const NAME: &str = "host";
-
-/// A kernel for each `ckks` and each `tensor` operation.
-pub(super) fn implementations() -> impl Iterator<Item = Arc<dyn Implementation>> {
-    let ckks = Ckks::ALL
-        .iter()
-        .map(|&operation| Arc::new(CkksKernel(operation)) as Arc<dyn Implementation>);
-    let tensor = TensorOp::ALL
-        .iter()
-        .map(|&operation| Arc::new(TensorKernel(operation)) as Arc<dyn Implementation>);
-    ckks.chain(tensor)
+/// A kernel of a place for each `ckks` operation.
+pub(super) fn implementations<P: Kernels>() -> impl Iterator<Item = Arc<dyn Implementation>> {
+    Ckks::ALL.iter().map(|&operation| {
+        let place = PhantomData::<P>;
+        Arc::new(CkksKernel { operation, place }) as Arc<dyn Implementation>
+    })
 }
 
-struct CkksKernel(Ckks);
+struct CkksKernel<P> {
+    operation: Ckks,
+    place: PhantomData<P>,
+}
 
-impl Implementation for CkksKernel {
+impl<P: Kernels> Implementation for CkksKernel<P> {
     fn name(&self) -> &str {
-        NAME
+        P::NAME
     }
 
     fn operation(&self) -> OpKind {
-        self.0.into()
+        self.operation.into()
     }
 
     fn execute(
@@ -39,16 +35,13 @@ impl Implementation for CkksKernel {
         invocation: &Invocation<'_>,
         operands: Operands,
     ) -> Result<Results, RuntimeError> {
-        let context = invocation.engine.context();
+        let context = P::of(invocation.engine)?;
         let attributes = invocation.attributes;
         let owned = operands;
-        let operands = Typed {
-            operation: self.0,
-            operands: &owned,
-        };
+        let operands = Typed::<P>::new(self.operation, &owned);
         let absent = |name: &str| operands.malformed(&format!("the attribute {name} is missing"));
         let int = |name: &str| attributes.int(name).ok_or_else(|| absent(name));
-        let result = match self.0 {
+        let result = match self.operation {
             Ckks::Add => context.add(operands.ciphertext(0)?, operands.ciphertext(1)?)?,
             Ckks::Sub => context.subtract(operands.ciphertext(0)?, operands.ciphertext(1)?)?,
             Ckks::AddPlain => context.add_plain(operands.ciphertext(0)?, operands.plaintext(1)?)?,
@@ -70,7 +63,7 @@ impl Implementation for CkksKernel {
             }
             Ckks::RotateHoisted => {
                 let steps = attributes.ints("steps").ok_or_else(|| absent("steps"))?;
-                return rotate_hoisted(invocation, &operands, steps);
+                return rotate_hoisted(context, &operands, steps);
             }
             Ckks::Conjugate => context.conjugate(operands.ciphertext(0)?, operands.key(1)?)?,
             Ckks::Relinearize => context.relinearize(operands.ciphertext(0)?, operands.key(1)?)?,
@@ -102,7 +95,7 @@ impl Implementation for CkksKernel {
                 context.drop_levels(operands.ciphertext(0)?, count)?
             }
             Ckks::SumBatch | Ckks::BatchSlice | Ckks::BatchReshape | Ckks::StackBatch => {
-                return batch::execute(self.0, invocation, owned);
+                return batch::execute::<P>(self.operation, invocation, owned);
             }
             Ckks::Encode => {
                 let level = usize::try_from(int("level")?)
@@ -114,89 +107,64 @@ impl Implementation for CkksKernel {
                 return Ok(smallvec![plaintext.into()]);
             }
         };
-        Ok(smallvec![result.into()])
+        Ok(smallvec![Value::Ciphertext(P::placed(result))])
     }
 }
 
-fn rotate_hoisted(
-    invocation: &Invocation<'_>,
-    operands: &Typed<'_>,
+fn rotate_hoisted<P: Kernels>(
+    context: &P,
+    operands: &Typed<'_, P>,
     steps: &[i64],
 ) -> Result<Results, RuntimeError> {
     let x = operands.ciphertext(0)?;
-    let mut rotations: SmallVec<[(i64, &KeySwitchKey); 8]> = SmallVec::new();
+    let mut rotations: SmallVec<[(i64, &Key<P>); 8]> = SmallVec::new();
     for &step in steps.iter().filter(|&&step| step != 0) {
         rotations.push((step, operands.key(1 + rotations.len())?));
     }
-    let mut rotated = invocation
-        .engine
-        .context()
-        .rotate_hoisted(x, &rotations)?
-        .into_iter();
+    let mut rotated = context.rotate_hoisted(x, &rotations)?.into_iter();
     steps
         .iter()
         .map(|&step| match step {
             0 => Ok(operands.operands[0].clone()),
             _ => rotated
                 .next()
-                .map(Value::from)
+                .map(|result| Value::Ciphertext(P::placed(result)))
                 .ok_or_else(|| operands.malformed("a rotation gave no result")),
         })
         .collect()
 }
 
-struct TensorKernel(TensorOp);
-
-impl Implementation for TensorKernel {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn operation(&self) -> OpKind {
-        self.0.into()
-    }
-
-    fn execute(
-        &self,
-        invocation: &Invocation<'_>,
-        operands: Operands,
-    ) -> Result<Results, RuntimeError> {
-        let tensors: SmallVec<[&tensor::Tensor; 4]> = operands
-            .iter()
-            .map(|operand| match operand {
-                Value::Tensor(tensor) => Ok(&**tensor),
-                other => Err(RuntimeError::Implementation(format!(
-                    "{}: an operand is {}, expected a tensor",
-                    self.operation(),
-                    other.ty()
-                ))),
-            })
-            .collect::<Result<_, _>>()?;
-        let result = tensor::evaluate(self.0, &tensors, invocation.attributes)?;
-        Ok(smallvec![result.into()])
-    }
-}
-
 /// Operands by kind; types are checked when a Program is built, so a refusal here means that an
 /// implementation was called with what it does not support.
-struct Typed<'a> {
+pub(super) struct Typed<'a, P> {
     operation: Ckks,
     operands: &'a [Value],
+    place: PhantomData<P>,
 }
 
-impl<'a> Typed<'a> {
-    fn ciphertext(&self, place: usize) -> Result<&'a Ciphertext, RuntimeError> {
-        match self.operands.get(place) {
-            Some(Value::Ciphertext(value)) => Ok(value),
-            _ => Err(self.misplaced(place, "a ciphertext")),
+impl<'a, P: Place> Typed<'a, P> {
+    pub fn new(operation: Ckks, operands: &'a [Value]) -> Self {
+        Typed {
+            operation,
+            operands,
+            place: PhantomData,
         }
     }
 
-    fn plaintext(&self, place: usize) -> Result<&'a Plaintext, RuntimeError> {
-        match self.operands.get(place) {
-            Some(Value::Plaintext(value)) => Ok(value),
-            _ => Err(self.misplaced(place, "a plaintext")),
-        }
+    pub fn ciphertext(&self, place: usize) -> Result<&'a Cipher<P>, RuntimeError> {
+        let value = self.operands.get(place).and_then(|value| match value {
+            Value::Ciphertext(value) => P::form(value),
+            _ => None,
+        });
+        value.ok_or_else(|| self.misplaced(place, "a ciphertext"))
+    }
+
+    pub fn plaintext(&self, place: usize) -> Result<&'a Plain<P>, RuntimeError> {
+        let value = self.operands.get(place).and_then(|value| match value {
+            Value::Plaintext(value) => P::form(value),
+            _ => None,
+        });
+        value.ok_or_else(|| self.misplaced(place, "a plaintext"))
     }
 
     fn tensor(&self, place: usize) -> Result<&'a tensor::Tensor, RuntimeError> {
@@ -206,22 +174,26 @@ impl<'a> Typed<'a> {
         }
     }
 
-    fn key(&self, place: usize) -> Result<&'a KeySwitchKey, RuntimeError> {
-        match self.operands.get(place) {
-            Some(Value::Key(value)) => Ok(value),
-            _ => Err(self.misplaced(place, "an evaluation key")),
-        }
+    fn key(&self, place: usize) -> Result<&'a Key<P>, RuntimeError> {
+        let value = self.operands.get(place).and_then(|value| match value {
+            Value::Key(value) => P::form(value),
+            _ => None,
+        });
+        value.ok_or_else(|| self.misplaced(place, "an evaluation key"))
     }
 
     fn misplaced(&self, place: usize, expected: &str) -> RuntimeError {
-        let found = self
-            .operands
-            .get(place)
-            .map_or_else(|| "missing".to_owned(), |value| value.ty().to_string());
-        self.malformed(&format!("operand {place} is {found}, expected {expected}"))
+        let found = self.operands.get(place).map_or_else(
+            || "missing".to_owned(),
+            |value| format!("{} on {}", value.ty(), value.device()),
+        );
+        let here = P::NAME;
+        self.malformed(&format!(
+            "operand {place} is {found}, expected {expected} for the kernels named {here}"
+        ))
     }
 
-    fn malformed(&self, message: &str) -> RuntimeError {
+    pub fn malformed(&self, message: &str) -> RuntimeError {
         RuntimeError::Implementation(format!("{}: {message}", self.operation.def().name))
     }
 }
