@@ -97,7 +97,7 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 
 $(VENV)/.built: $(SOURCES) $(VENV)/.tools
 	@scripts/check-rust.sh
-	$(BIN)/maturin develop --release
+	$(BIN)/maturin develop --release --locked
 	@touch $@
 
 clean:
