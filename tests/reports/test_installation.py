@@ -52,3 +52,18 @@ def test_the_module_needs_system_libraries_only() -> None:
             "linux-vdso",
             "linux-gate",
         } or library.startswith("ld-linux"), library
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_computing_on_the_cpu_opens_no_driver(tmp_path: Path) -> None:
+    """A GPU is looked for when one is asked for, not at import and not for work on the CPU."""
+    show = "\nprint([line for line in open('/proc/self/maps') if 'libcuda' in line])"
+    result = subprocess.run(
+        [sys.executable, "-c", WORK + show],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stdout.split() == ["True", "[]"]
