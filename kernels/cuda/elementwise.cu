@@ -1,10 +1,8 @@
-// Residue by residue: sums, products with plaintexts and integers, the tensor product, and the
-// layout of keys.
+// Residue by residue: sums, products with plaintexts and integers, the tensor product.
 //
 // Grids: (pairs of residues, limbs, polynomials); a thread does two neighbouring residues.
 
 #include "launch.cuh"
-#include "ntt.cuh"
 
 namespace {
 
@@ -134,40 +132,6 @@ __device__ __forceinline__ void multiple(const Multiple& args) {
                core.store(core.product(core.load(a.y), w)));
 }
 
-// An evaluation key's residues as the inner product takes them: in held order, centred doubles or
-// residues times 2^64.
-struct HoldKey {
-    const Prime* primes;
-    const u64* source;  // [digit][all primes][N], one half
-    u64* target;        // [digit][half][all primes][N], at that half
-    u64 source_stride;  // of one digit
-    u64 target_stride;
-    u32 log_n;
-    u32 unused;
-};
-static_assert(sizeof(HoldKey) == 48, "src/kernels/elementwise.rs has the same layout");
-
-template <int LB, Mode MODE>
-__device__ __forceinline__ void hold_key(const HoldKey& args) {
-    const Prime& prime = args.primes[blockIdx.y];
-    const u64 offset = ((u64)blockIdx.y << args.log_n);
-    const u64* source = args.source + blockIdx.z * args.source_stride + offset;
-    u64* target = args.target + blockIdx.z * args.target_stride + offset;
-    const u32 at = residue_pair();
-    const u32 base = at & ~((1u << LB) - 1), within = at & ((1u << LB) - 1);
-    const u32 h = within / (2 * ROW_THREADS<LB>) * 2, t = within % (2 * ROW_THREADS<LB>) / 2;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        u64 word = source[base + last_position<LB>(t, h + i)];
-        if constexpr (MODE == FAST)
-            word = fh_to_bits(f64_center(f64_load(word), prime.p_f64));
-        else
-            // 2^64 mod p is 2^64 - floor(2^64 / p) p.
-            word = u64_mul(word, 0 - prime.ratio_hi * prime.p, prime.p, prime.ratio_lo, prime.ratio_hi);
-        target[at + i] = word;
-    }
-}
-
 }  // namespace
 
 FH_KERNEL(add, THREADS, 4, Binary, (sum<false>))
@@ -176,11 +140,7 @@ FH_KERNEL(subtract, THREADS, 4, Binary, (sum<true>))
 #define MODES(MODE, SUFFIX)                                               \
     FH_KERNEL(product_##SUFFIX, THREADS, 4, Binary, (product<MODE>))         \
     FH_KERNEL(tensor_##SUFFIX, THREADS, 4, Binary, (tensor<MODE>))           \
-    FH_KERNEL(multiple_##SUFFIX, THREADS, 4, Multiple, (multiple<MODE>))     \
-    FH_KERNEL(hold_key_5_##SUFFIX, THREADS, 4, HoldKey, (hold_key<5, MODE>)) \
-    FH_KERNEL(hold_key_6_##SUFFIX, THREADS, 4, HoldKey, (hold_key<6, MODE>)) \
-    FH_KERNEL(hold_key_7_##SUFFIX, THREADS, 4, HoldKey, (hold_key<7, MODE>)) \
-    FH_KERNEL(hold_key_8_##SUFFIX, THREADS, 4, HoldKey, (hold_key<8, MODE>))
+    FH_KERNEL(multiple_##SUFFIX, THREADS, 4, Multiple, (multiple<MODE>))
 
 MODES(FAST, fast)
 MODES(WIDE, wide)

@@ -1,12 +1,12 @@
 //! Encryption and decryption.
 
 use crate::context::Context;
-use crate::encoding::ExactScale;
+use crate::draws::{FloodingDraw, SecretEncryptionDraw, public_encryption};
 use crate::error::{CkksError, Result};
 use crate::keys::{PublicKey, SecretId, SecretKey};
 use crate::parameters::ParametersId;
-use crate::random::{Draw, Randomness};
-use crate::sampler::{Purpose, gaussian, lift, standard_normals, ternary, uniform_from_seed};
+use crate::random::Randomness;
+use crate::sampler::{Purpose, lift, uniform_from_seed};
 use crate::values::{Ciphertext, Plaintext, batch_size};
 use fhelium_state::{CipherState, PlainState};
 use zeroize::Zeroizing;
@@ -79,16 +79,23 @@ impl Context {
         let (level, batch) = (plaintext.state.level, batch_size(&plaintext.batch_shape));
         let words = (level + 1) * self.n();
         let mut data = self.result_buffer("encrypt", batch * 2 * words)?;
-        let draw = randomness.draw()?;
         let items = plaintext
             .data
             .chunks_exact(words)
             .zip(data.chunks_exact_mut(2 * words));
-        for (item, (message, parts)) in items.enumerate() {
-            let item = ItemDraw { draw: &draw, item };
-            match key {
-                EncryptionKey::Public(key) => self.encrypt_public(message, parts, key, item),
-                EncryptionKey::Secret(key) => self.encrypt_secret(message, parts, key, item),
+        match key {
+            EncryptionKey::Public(key) => {
+                let small = public_encryption(self, batch, randomness)?;
+                for ((message, parts), small) in items.zip(small.chunks_exact(3 * self.n())) {
+                    self.encrypt_public(message, parts, key, small);
+                }
+            }
+            EncryptionKey::Secret(key) => {
+                let draw = SecretEncryptionDraw::new(self, batch, randomness)?;
+                let draws = draw.errors.chunks_exact(self.n()).zip(&draw.seeds);
+                for ((message, parts), (error, seed)) in items.zip(draws) {
+                    self.encrypt_secret(message, parts, key, error, seed);
+                }
             }
         }
         Ok(Ciphertext {
@@ -100,17 +107,10 @@ impl Context {
         })
     }
 
-    fn encrypt_public(&self, message: &[u64], parts: &mut [u64], key: &PublicKey, item: ItemDraw) {
+    fn encrypt_public(&self, message: &[u64], parts: &mut [u64], key: &PublicKey, small: &[i8]) {
         let n = self.n();
-        let mut small = [(); 3].map(|()| Zeroizing::new(vec![0i8; n]));
-        self.each(small.iter_mut().enumerate().collect(), |(index, small)| {
-            let mut stream = item.stream(index as u64);
-            match index {
-                0 => ternary(&mut stream, small),
-                _ => gaussian(&mut stream, small),
-            }
-        });
-        let [mask, first, second] = &small;
+        let (mask, errors) = small.split_at(n);
+        let (first, second) = errors.split_at(n);
         let uniform = key.uniform(self);
         let (c0, c1) = parts.split_at_mut(message.len());
         let limbs = c0
@@ -132,11 +132,15 @@ impl Context {
         });
     }
 
-    fn encrypt_secret(&self, message: &[u64], parts: &mut [u64], key: &SecretKey, item: ItemDraw) {
+    fn encrypt_secret(
+        &self,
+        message: &[u64],
+        parts: &mut [u64],
+        key: &SecretKey,
+        error: &[i8],
+        seed: &[u8; 32],
+    ) {
         let n = self.n();
-        let mut error = Zeroizing::new(vec![0i8; n]);
-        gaussian(&mut item.stream(0), &mut error);
-        let seed: [u8; 32] = item.stream(1).bytes();
         let (c0, c1) = parts.split_at_mut(message.len());
         let limbs = c0
             .chunks_exact_mut(n)
@@ -145,10 +149,10 @@ impl Context {
         self.each(limbs.collect(), |(index, (c0, c1))| {
             let ring = &self.limbs()[index];
             let at = index * n..(index + 1) * n;
-            lift(&error, ring.modulus(), c0);
+            lift(error, ring.modulus(), c0);
             ring.forward(c0);
             ring.add_assign(c0, &message[at.clone()]);
-            uniform_from_seed(&seed, Purpose::Ciphertext, 0, index, ring.modulus(), c1);
+            uniform_from_seed(seed, Purpose::Ciphertext, 0, index, ring.modulus(), c1);
             // a s tells s, a being public.
             let mut product = Zeroizing::new(vec![0; n]);
             ring.mul(&mut product, c1, &key.residues[at]);
@@ -216,52 +220,17 @@ impl Context {
     ) -> Result<Plaintext> {
         self.parameters()
             .check_id("decrypt", "plaintext", plaintext.parameters)?;
-        let bits = flooding.log2_standard_deviation;
-        // Ten standard deviations stay within the centred range.
-        let most = self.parameters().chain().log_q(plaintext.state.level) - 1.0 - 10f64.log2();
-        if !(0.0..=most).contains(&bits) {
-            return Err(CkksError::Parameter {
-                argument: "noise_flooding",
-                found: bits.to_string(),
-                expected: format!(
-                    "0..={most:.1}, the binary logarithm of a standard deviation that the modulus at \
-                     level {} holds",
-                    plaintext.state.level
-                ),
-            });
-        }
-        let n = self.n();
-        let limbs = plaintext.state.level + 1;
-        let scale = ExactScale::from_log2(bits);
-        let draw = randomness.draw()?;
-        let mut normals = Zeroizing::new(vec![0.0; batch_size(&plaintext.batch_shape) * n]);
-        let items = normals.chunks_exact_mut(n).enumerate().collect();
-        self.each(items, |(item, normals): (usize, &mut [f64])| {
-            standard_normals(&mut draw.stream(item as u64), normals);
-            scale.apply(normals);
-        });
+        let (level, items) = (plaintext.state.level, batch_size(&plaintext.batch_shape));
+        let draw = FloodingDraw::new(self, level, items, flooding, randomness)?;
+        let (n, limbs) = (self.n(), level + 1);
         self.each_limb(&mut plaintext.data, |index, out| {
             let ring = &self.limbs()[index % limbs];
             let mut noise = Zeroizing::new(vec![0; n]);
-            let item = &normals[index / limbs * n..][..n];
-            scale.round(item).residues(ring, &mut noise);
+            let item = &draw.coefficients[index / limbs * n..][..n];
+            draw.scale.round(item).residues(ring, &mut noise);
             ring.forward(&mut noise);
             ring.add_assign(out, &noise);
         });
         Ok(plaintext)
-    }
-}
-
-/// The streams of one item of a batch.
-#[derive(Clone, Copy)]
-struct ItemDraw<'a> {
-    draw: &'a Draw,
-    item: usize,
-}
-
-impl ItemDraw<'_> {
-    fn stream(&self, number: u64) -> crate::random::Stream {
-        // Three streams at most for an item.
-        self.draw.stream((self.item as u64) << 2 | number)
     }
 }

@@ -27,6 +27,7 @@
 pub mod arith;
 mod buffers;
 mod context;
+pub mod draws;
 mod encoding;
 mod encrypt;
 mod error;
@@ -40,7 +41,7 @@ pub mod security;
 mod values;
 
 pub use context::{Context, ContextOptions};
-pub use encoding::{Complex64, Message, Values};
+pub use encoding::{Complex64, ExactScale, Message, Values, slot_order, twist};
 pub use encrypt::{EncryptionKey, NoiseFlooding};
 pub use error::{CkksError, Result};
 pub use keys::{

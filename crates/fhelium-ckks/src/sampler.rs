@@ -112,11 +112,21 @@ pub(crate) fn uniform(stream: &mut Stream, modulus: Modulus, out: &mut [u64]) {
 
 /// What the uniform half of a key or ciphertext expands for, so that one seed never serves two
 /// purposes.
-#[derive(Clone, Copy)]
-pub(crate) enum Purpose {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A public key.
     PublicKey = 1,
+    /// An evaluation key.
     KeySwitchKey = 2,
+    /// An encryption under a secret.
     Ciphertext = 3,
+}
+
+/// The number of the stream that the uniform residues of a digit and a limb are drawn from; limbs of
+/// special moduli come after those of the moduli.
+pub const fn uniform_stream(purpose: Purpose, digit: usize, limb: usize) -> u64 {
+    // Both indices are far below 2^24.
+    (purpose as u64) << 56 | (digit as u64) << 28 | limb as u64
 }
 
 /// Fills `out` with the uniform residues of digit `digit` and limb `limb` under a public seed.
@@ -128,8 +138,7 @@ pub(crate) fn uniform_from_seed(
     modulus: Modulus,
     out: &mut [u64],
 ) {
-    // Both indices are far below 2^24.
-    let number = (purpose as u64) << 56 | (digit as u64) << 28 | limb as u64;
+    let number = uniform_stream(purpose, digit, limb);
     uniform(&mut Stream::new(seed, number), modulus, out);
 }
 

@@ -65,6 +65,20 @@ impl EncryptionKey<'_> {
             EncryptionKey::Secret(key) => key.parameters,
         }
     }
+
+    pub(crate) fn secret_id(self) -> SecretId {
+        match self {
+            EncryptionKey::Public(key) => key.secret,
+            EncryptionKey::Secret(key) => key.id,
+        }
+    }
+
+    pub(crate) fn data(&self) -> &Buffer {
+        match self {
+            EncryptionKey::Public(key) => &key.data,
+            EncryptionKey::Secret(key) => &key.data,
+        }
+    }
 }
 
 impl SecretKey {

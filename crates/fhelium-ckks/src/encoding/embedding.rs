@@ -9,6 +9,18 @@ use rustfft::{Fft, FftPlanner};
 use std::f64::consts::PI;
 use std::sync::Arc;
 
+/// zeta^k for k < N/2: what the coefficients are multiplied by before the transform to slots.
+pub fn twist(n: usize) -> Vec<Complex64> {
+    let power = |k| Complex64::cis(PI * k as f64 / n as f64);
+    (0..n / 2).map(power).collect()
+}
+
+/// For each slot j the transform's index t, with 5^j = 4t + 1 modulo 2N.
+pub fn slot_order(n: usize) -> Vec<u32> {
+    let powers = std::iter::successors(Some(1usize), |power| Some(power * 5 % (2 * n)));
+    powers.take(n / 2).map(|power| (power / 4) as u32).collect()
+}
+
 /// Tables for one ring degree.
 pub(crate) struct Embedding {
     to_coefficients: Arc<dyn Fft<f64>>,
@@ -23,14 +35,11 @@ impl Embedding {
     pub fn new(n: usize) -> Self {
         let slots = n / 2;
         let mut planner = FftPlanner::new();
-        let powers = std::iter::successors(Some(1usize), |power| Some(power * 5 % (2 * n)));
         Embedding {
             to_coefficients: planner.plan_fft_forward(slots),
             to_slots: planner.plan_fft_inverse(slots),
-            twist: (0..slots)
-                .map(|k| Complex64::cis(PI * k as f64 / n as f64))
-                .collect(),
-            order: powers.take(slots).map(|power| (power / 4) as u32).collect(),
+            twist: twist(n),
+            order: slot_order(n),
         }
     }
 

@@ -11,6 +11,7 @@ mod lift;
 mod rounding;
 
 pub(crate) use embedding::Embedding;
+pub use embedding::{slot_order, twist};
 pub use rustfft::num_complex::Complex64;
 
 use crate::buffers::Buffer;
@@ -18,7 +19,7 @@ use crate::context::Context;
 use crate::error::{CkksError, Result};
 use crate::values::{Plaintext, batch_size};
 use fhelium_state::{PlainState, Scale};
-pub(crate) use rounding::ExactScale;
+pub use rounding::ExactScale;
 use rounding::Rounded;
 
 /// Values to encode, with their shape: `()` is a constant for every slot, `(..., k)` are batch axes
@@ -101,8 +102,20 @@ impl<'a> Message<'a> {
         self.shape.split_last().map_or(&[], |(_, batch)| batch)
     }
 
-    fn is_constant(&self) -> bool {
-        self.shape.is_empty()
+    /// The values, in row-major order.
+    pub fn values(&self) -> Values<'a> {
+        self.values
+    }
+
+    /// The shape: none of it for a constant.
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
+    }
+
+    /// The largest |re| + |im| among the values, which bounds their magnitudes.
+    pub fn magnitude(&self) -> f64 {
+        let sum = |value: Complex64| value.re.abs() + value.im.abs();
+        (0..self.values.len()).fold(0.0, |max, index| sum(self.values.get(index)).max(max))
     }
 
     /// Refuses values that are not finite or that `bound` does not hold.
@@ -156,6 +169,30 @@ impl Context {
     /// [`CkksError::DoesNotFit`] for values outside [`message_bound`](Self::message_bound);
     /// [`CkksError::OutOfMemory`] for a batch that memory does not hold.
     pub fn encode(&self, message: Message<'_>, level: usize, scale: &Scale) -> Result<Plaintext> {
+        self.check_message(&message, level, scale)?;
+        let batch_shape = message.batch_shape().to_vec();
+        let data = if message.shape.is_empty() {
+            self.constant(message.values.get(0), level, scale)?
+        } else {
+            self.message_residues(&message, level, scale)?
+        };
+        let state = PlainState {
+            level,
+            scale: scale.clone(),
+        };
+        Ok(Plaintext {
+            parameters: self.parameters().id(),
+            state,
+            batch_shape,
+            data,
+        })
+    }
+
+    /// Refuses what [`encode`](Self::encode) refuses, but for a lack of memory.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn check_message(&self, message: &Message<'_>, level: usize, scale: &Scale) -> Result<()> {
         let parameters = self.parameters();
         parameters.chain().check_encoding("encode", level, scale)?;
         if let Some(&count) = message.shape.last()
@@ -167,23 +204,7 @@ impl Context {
                 expected: format!("1 to {} values for the slots", parameters.slots()),
             });
         }
-        message.check(level, scale, self.message_bound(level, scale))?;
-        let batch_shape = message.batch_shape().to_vec();
-        let data = if message.is_constant() {
-            self.constant_residues(message.values.get(0), level, scale)?
-        } else {
-            self.message_residues(&message, level, scale)?
-        };
-        let state = PlainState {
-            level,
-            scale: scale.clone(),
-        };
-        Ok(Plaintext {
-            parameters: parameters.id(),
-            state,
-            batch_shape,
-            data,
-        })
+        message.check(level, scale, self.message_bound(level, scale))
     }
 
     fn message_residues(

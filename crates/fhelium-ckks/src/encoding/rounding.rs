@@ -5,7 +5,8 @@ use fhelium_state::Scale;
 
 /// A scale as a mantissa in [1, 2) and a power of two: a scale of thousands of bits, which deep
 /// unrescaled products reach, fits no float.
-pub(crate) struct ExactScale {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExactScale {
     mantissa: f64,
     exponent: i32,
 }
@@ -16,12 +17,14 @@ pub(crate) struct Rounded<'a> {
     exponent: i32,
     /// The largest magnitude among the coefficients.
     largest: f64,
+    as_floats: bool,
 }
 
 /// Integers below this are rounded as floats: the limit of [`Limb::round_into`].
 const FLOAT_LIMIT: f64 = (1u64 << 62) as f64;
 
 impl ExactScale {
+    /// Splits a scale that the level rules allow.
     pub fn new(scale: &Scale) -> Self {
         // A checked scale is at least 1, and below a modulus of a few thousand bits.
         let exponent = scale.log2().floor().max(0.0) as u32;
@@ -32,21 +35,38 @@ impl ExactScale {
     }
 
     /// 2^`log2` for a number from 0 to a few thousand.
-    pub fn from_log2(log2: f64) -> Self {
+    pub(crate) fn from_log2(log2: f64) -> Self {
         ExactScale {
             mantissa: (log2 - log2.floor()).exp2(),
             exponent: log2.floor() as i32,
         }
     }
 
+    /// The mantissa, in [1, 2).
+    pub fn mantissa(&self) -> f64 {
+        self.mantissa
+    }
+
+    /// The power of two.
+    pub fn exponent(&self) -> i32 {
+        self.exponent
+    }
+
+    /// Whether values up to this magnitude, once multiplied by the mantissa, are rounded as floats:
+    /// their integers are below 2^62. Beyond, an integer is the 53-bit mantissa of its value times a
+    /// power of two, which is as exact.
+    pub fn rounds_as_floats(&self, largest: f64) -> bool {
+        self.exponent <= 1000 && times_power_of_two(largest, self.exponent) < FLOAT_LIMIT
+    }
+
     /// Multiplies by the mantissa, which [`round`](Self::round) expects.
-    pub fn apply(&self, coefficients: &mut [f64]) {
+    pub(crate) fn apply(&self, coefficients: &mut [f64]) {
         for coefficient in coefficients {
             *coefficient *= self.mantissa;
         }
     }
 
-    pub fn round<'a>(&self, coefficients: &'a [f64]) -> Rounded<'a> {
+    pub(crate) fn round<'a>(&self, coefficients: &'a [f64]) -> Rounded<'a> {
         let largest = coefficients
             .iter()
             .fold(0.0f64, |max, value| max.max(value.abs()));
@@ -54,17 +74,18 @@ impl ExactScale {
             coefficients,
             exponent: self.exponent,
             largest,
+            as_floats: self.rounds_as_floats(largest),
         }
     }
 
     /// The residue of the integer nearest to value * scale.
-    pub fn residue(&self, value: f64, modulus: Modulus) -> u64 {
+    pub(crate) fn residue(&self, value: f64, modulus: Modulus) -> u64 {
         let power = |shift: u32| modulus.pow(2, u64::from(shift));
         exact_residue(value * self.mantissa, self.exponent, modulus, power)
     }
 
     /// Each value over the scale.
-    pub fn divide_integers(&self, values: &[i64], out: &mut [f64]) {
+    pub(crate) fn divide_integers(&self, values: &[i64], out: &mut [f64]) {
         if self.exponent > 1000 {
             for (out, &value) in out.iter_mut().zip(values) {
                 *out = self.divide(value as f64, 0);
@@ -78,7 +99,7 @@ impl ExactScale {
     }
 
     /// value * 2^exponent / scale.
-    pub fn divide(&self, value: f64, exponent: i32) -> f64 {
+    pub(crate) fn divide(&self, value: f64, exponent: i32) -> f64 {
         times_power_of_two(value / self.mantissa, exponent - self.exponent)
     }
 }
@@ -86,8 +107,7 @@ impl ExactScale {
 impl Rounded<'_> {
     /// The residues of the integers nearest to coefficient * 2^exponent; ties go to even.
     pub fn residues(&self, ring: &Limb, out: &mut [u64]) {
-        let largest = times_power_of_two(self.largest, self.exponent);
-        if self.exponent <= 1000 && largest < FLOAT_LIMIT {
+        if self.as_floats {
             ring.round_into(out, self.coefficients, 2f64.powi(self.exponent));
             return;
         }

@@ -1,12 +1,13 @@
 //! Key generation.
 
-use super::switch::{check_step, uniform_limb};
+use super::switch::uniform_limb;
 use super::{KeyKind, KeySwitchKey, PublicKey, SecretId, SecretKey, normalize_step};
 use crate::arith::order;
 use crate::context::Context;
+use crate::draws::{KeyDraw, SecretDraw};
 use crate::error::{CkksError, Result};
-use crate::random::{Draw, Randomness};
-use crate::sampler::{Purpose, gaussian, lift, ternary, uniform_from_seed};
+use crate::random::Randomness;
+use crate::sampler::{Purpose, lift, uniform_from_seed};
 use crate::values::zeroed;
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
@@ -31,11 +32,8 @@ impl<'a> KeyGenerator<'a> {
     /// # Errors
     /// [`CkksError::Randomness`].
     pub fn secret(&self) -> Result<SecretKey> {
-        let draw = self.randomness.draw()?;
-        let id = SecretId(draw.stream(1).bytes());
-        let mut small = Zeroizing::new(vec![0i8; self.context.n()]);
-        ternary(&mut draw.stream(0), &mut small);
-        self.secret_of(id, &small)
+        let draw = SecretDraw::new(self.context, self.randomness)?;
+        self.secret_of(draw.id, &draw.coefficients)
     }
 
     /// A secret from stored coefficients, as [`SecretKey::coefficients`] gave them, and its id.
@@ -83,16 +81,14 @@ impl<'a> KeyGenerator<'a> {
         context
             .parameters()
             .check_id("public key", "secret key", secret.parameters)?;
-        let draw = self.randomness.draw()?;
-        let seed = draw.stream(0).bytes();
-        let error = self.error(&draw, 1);
+        let KeyDraw { seed, errors } = KeyDraw::new(context, 1, self.randomness)?;
         let mut b = zeroed(
             "public key",
             context.parameters().moduli().len() * context.n(),
         )?;
         context.each_limb(&mut b, |index, b| {
             let ring = &context.limbs()[index];
-            lift(&error, ring.modulus(), b);
+            lift(&errors, ring.modulus(), b);
             ring.forward(b);
             // a t tells t, a being public.
             let mut a = Zeroizing::new(vec![0; context.n()]);
@@ -144,21 +140,17 @@ impl<'a> KeyGenerator<'a> {
         let context = self.context;
         let parameters = context.parameters();
         parameters.check_id("key generation", "secret key", secret.parameters)?;
-        check_step(kind, parameters.slots())?;
+        kind.check(parameters.slots())?;
         let n = context.n();
         let limbs = context.limbs().len();
         let [source, target] = self.source_and_target(secret, kind)?;
-        let draw = self.randomness.draw()?;
-        let seed = draw.stream(0).bytes();
         let digits = parameters.digits(parameters.depth());
-        let errors: Vec<_> = (1..=digits as u64)
-            .map(|number| self.error(&draw, number))
-            .collect();
+        let KeyDraw { seed, errors } = KeyDraw::new(context, digits, self.randomness)?;
         let mut b = zeroed("key generation", digits * limbs * n)?;
         context.each_limb(&mut b, |index, b| {
             let (digit, limb) = (index / limbs, index % limbs);
             let ring = &context.limbs()[limb];
-            lift(&errors[digit], ring.modulus(), b);
+            lift(&errors[digit * n..][..n], ring.modulus(), b);
             ring.forward(b);
             // a t tells t, a being public.
             let mut a = Zeroizing::new(vec![0; n]);
@@ -203,12 +195,6 @@ impl<'a> KeyGenerator<'a> {
             order::permute(out, limb_of(&secret.residues, index, context.n()), &inverse);
         });
         Ok([secret.residues.clone(), changed])
-    }
-
-    fn error(&self, draw: &Draw, number: u64) -> Zeroizing<Vec<i8>> {
-        let mut error = Zeroizing::new(vec![0; self.context.n()]);
-        gaussian(&mut draw.stream(number), &mut error);
-        error
     }
 }
 

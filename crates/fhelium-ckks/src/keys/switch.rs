@@ -47,6 +47,25 @@ impl KeyKind {
             KeyKind::Relinearization | KeyKind::Conjugation => self.galois(n),
         }
     }
+
+    /// Refuses a rotation by a multiple of the slots.
+    ///
+    /// # Errors
+    /// [`CkksError::Parameter`].
+    pub fn check(self, slots: usize) -> Result<()> {
+        match self {
+            KeyKind::Rotation { step } if !(1..slots).contains(&step) => {
+                Err(CkksError::Parameter {
+                    argument: "step",
+                    found: step.to_string(),
+                    expected: format!(
+                        "1..{slots}: a rotation by a multiple of the slots needs no key"
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The step modulo the slots: 0 to slots - 1.
@@ -103,7 +122,7 @@ impl KeySwitchKey {
         seed: [u8; 32],
         b: Vec<u64>,
     ) -> Result<Self> {
-        check_step(kind, parameters.slots())?;
+        kind.check(parameters.slots())?;
         let digits = parameters.digits(parameters.depth());
         let moduli = [parameters.moduli(), parameters.special_moduli()].concat();
         check_residues("KeySwitchKey", parameters.n(), &moduli, digits, &b)?;
@@ -226,17 +245,6 @@ pub(super) fn uniform_limb(
 ) {
     let modulus = context.limbs()[limb].modulus();
     uniform_from_seed(seed, Purpose::KeySwitchKey, digit, limb, modulus, out);
-}
-
-pub(super) fn check_step(kind: KeyKind, slots: usize) -> Result<()> {
-    match kind {
-        KeyKind::Rotation { step } if !(1..slots).contains(&step) => Err(CkksError::Parameter {
-            argument: "step",
-            found: step.to_string(),
-            expected: format!("1..{slots}: a rotation by a multiple of the slots needs no key"),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses residues, (digit, limb, N), that are not `digits` times one limb for each modulus.

@@ -1,6 +1,6 @@
 //! Residue by residue: kernels/cuda/elementwise.cu.
 
-use super::{Arguments, Basis, Core, Kernel, Kernels, Operand, split};
+use super::{Arguments, Basis, Core, Kernel, Kernels, Operand};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -37,28 +37,12 @@ pub(crate) struct Multiple {
     pub parts: u32,
 }
 
-/// `HoldKey` in elementwise.cu.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct HoldKey {
-    pub primes: u64,
-    pub source: u64,
-    pub target: u64,
-    pub source_stride: u64,
-    pub target_stride: u64,
-    pub log_n: u32,
-    pub unused: u32,
-}
-
 // SAFETY: the layouts are those of elementwise.cu, whose sizes are asserted there and here.
 unsafe impl Arguments for Binary {}
 // SAFETY: as above.
 unsafe impl Arguments for Multiple {}
-// SAFETY: as above.
-unsafe impl Arguments for HoldKey {}
 const _: () = assert!(size_of::<Binary>() == 112);
 const _: () = assert!(size_of::<Multiple>() == 88);
-const _: () = assert!(size_of::<HoldKey>() == 48);
 
 const THREADS: u32 = 256;
 const RESIDUES: u32 = 2 * THREADS;
@@ -69,12 +53,10 @@ pub(super) struct Elementwise {
     product: Kernel<Binary>,
     tensor: Kernel<Binary>,
     multiple: Kernel<Multiple>,
-    hold_key: Kernel<HoldKey>,
 }
 
 impl Elementwise {
-    pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
-        let (_, lb) = split(log_n);
+    pub fn load(device: &Device, core: Core) -> Result<Self> {
         let suffix = core.suffix();
         let load = |name: &str| Kernel::load(device, "elementwise", name, THREADS);
         Ok(Elementwise {
@@ -86,12 +68,6 @@ impl Elementwise {
                 device,
                 "elementwise",
                 &format!("multiple_{suffix}"),
-                THREADS,
-            )?,
-            hold_key: Kernel::load(
-                device,
-                "elementwise",
-                &format!("hold_key_{lb}_{suffix}"),
                 THREADS,
             )?,
         })
@@ -150,22 +126,6 @@ impl Kernels {
         ];
         // SAFETY: the caller's promise.
         unsafe { self.elementwise.multiple.launch(queue, grid, 0, arguments) }
-    }
-
-    /// One half of a key over `limbs` primes and so many digits, as the inner product takes it.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn hold_key(
-        &self,
-        queue: &Queue,
-        limbs: usize,
-        digits: usize,
-        arguments: &HoldKey,
-    ) -> Result<()> {
-        let grid = [self.pair_tiles(), limbs as u32, digits as u32];
-        // SAFETY: the caller's promise.
-        unsafe { self.elementwise.hold_key.launch(queue, grid, 0, arguments) }
     }
 
     fn pair_tiles(&self) -> u32 {

@@ -7,8 +7,10 @@
 mod batch;
 mod convert;
 mod elementwise;
+mod encrypt;
 mod keys;
 mod ntt;
+mod sample;
 mod strided;
 mod switch;
 
@@ -16,9 +18,11 @@ pub(crate) use batch::BatchSum;
 pub(crate) use convert::{
     ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
 };
-pub(crate) use elementwise::{Binary, Combination, HoldKey, Multiple};
-pub(crate) use keys::ReleaseKey;
+pub(crate) use elementwise::{Binary, Combination, Multiple};
+pub(crate) use encrypt::{Decrypt, Encrypt};
+pub(crate) use keys::{HoldKey, MakeKey};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
+pub(crate) use sample::{Lift, Uniform};
 pub(crate) use strided::{Move, pieces};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
 
@@ -198,6 +202,8 @@ pub(crate) struct Kernels {
     keys: keys::Keys,
     batch: batch::Batch,
     movers: strided::Movers,
+    sample: sample::Sample,
+    encryption: encrypt::Encryption,
 }
 
 impl Kernels {
@@ -216,10 +222,12 @@ impl Kernels {
             ntt: ntt::Ntt::load(device, log_n, core)?,
             convert: convert::Convert::load(device, core, digit_size, specials)?,
             switch: switch::Switch::load(device, log_n, core)?,
-            elementwise: elementwise::Elementwise::load(device, log_n, core)?,
+            elementwise: elementwise::Elementwise::load(device, core)?,
             keys: keys::Keys::load(device, log_n, core)?,
             batch: batch::Batch::load(device)?,
             movers: strided::Movers::load(device)?,
+            sample: sample::Sample::load(device)?,
+            encryption: encrypt::Encryption::load(device, core)?,
         })
     }
 

@@ -1,10 +1,14 @@
 //! Encryption and decryption.
 
+use super::sample::Expansion;
 use crate::context::Context;
 use crate::error::Result;
+use crate::kernels::{Decrypt, Encrypt};
 use crate::keys::{EncryptionKey, SecretKey};
+use crate::queue::Buffer;
 use crate::values::{Ciphertext, Plaintext};
-use fhelium_ckks::{NoiseFlooding, Randomness};
+use fhelium_ckks::draws::{Purpose, SecretEncryptionDraw, public_encryption};
+use fhelium_ckks::{CipherState, CkksError, NoiseFlooding, PlainState, Randomness};
 
 impl Context {
     /// Encrypts each item of a plaintext's batch under its own masks.
@@ -21,18 +25,61 @@ impl Context {
         let key = key.into();
         self.check_parameters("encrypt", "plaintext", plaintext.parameters)?;
         self.check_parameters("encrypt", "key", key.parameters_id())?;
-        let plaintext = self.download_plaintext(plaintext)?;
-        let ciphertext = match key {
-            EncryptionKey::Public(key) => {
-                let key = self.download_public(key)?;
-                self.host().encrypt(&plaintext, &key, randomness)?
-            }
-            EncryptionKey::Secret(key) => {
-                let key = self.download_secret(key)?;
-                self.host().encrypt(&plaintext, &key, randomness)?
-            }
+        let items: usize = plaintext.batch_shape.iter().product();
+        self.check_rows("encrypt", 3 * items)?;
+        let level = plaintext.state.level;
+        let basis = self.basis(level + 1);
+        let _order = self.queue().lock();
+        let joined = self.join(
+            "encrypt",
+            &[("plaintext", &plaintext.data), ("key", key.data())],
+        )?;
+        let state = CipherState::new(level, plaintext.state.scale.clone());
+        let result = self.result(key.secret_id(), state, plaintext.batch_shape.clone())?;
+        let arguments = |small: &Buffer| Encrypt {
+            primes: self.tables().primes(),
+            small: small.address(),
+            key: key.data().address(),
+            message: plaintext.data.address(),
+            target: result.data.address(),
+            basis,
+            log_n: self.parameters().log_n(),
+            key_limbs: self.parameters().moduli().len() as u32,
         };
-        self.upload(&ciphertext)
+        match key {
+            EncryptionKey::Public(_) => {
+                let draw = public_encryption(self.host(), items, randomness)?;
+                let small = self.small_polynomials(&draw, basis)?;
+                // SAFETY: all have the same limbs but the key, which has no fewer; three small
+                // polynomials and two parts an item.
+                unsafe {
+                    self.kernels()
+                        .encrypt_public(self.queue(), items, &arguments(&small))?
+                };
+            }
+            EncryptionKey::Secret(_) => {
+                let draw = SecretEncryptionDraw::new(self.host(), items, randomness)?;
+                let small = self.small_polynomials(&draw.errors, basis)?;
+                let words = (level + 1) * self.n();
+                let expansion = Expansion {
+                    purpose: Purpose::Ciphertext,
+                    seeds: &draw.seeds,
+                    basis,
+                    polynomials: items,
+                    target: result.data.address() + (words * size_of::<u64>()) as u64,
+                    target_stride: 2 * words,
+                };
+                // SAFETY: as above, with one small polynomial an item; the second parts are
+                // expanded before they are read.
+                unsafe {
+                    self.expand(&expansion)?;
+                    self.kernels()
+                        .encrypt_secret(self.queue(), items, &arguments(&small))?;
+                }
+            }
+        }
+        joined.leave()?;
+        Ok(result)
     }
 
     /// Decrypts a ciphertext of two or three parts: c_0 + c_1 s + c_2 s^2.
@@ -43,9 +90,43 @@ impl Context {
     pub fn decrypt(&self, ciphertext: &Ciphertext, secret: &SecretKey) -> Result<Plaintext> {
         self.check_parameters("decrypt", "ciphertext", ciphertext.parameters)?;
         self.check_parameters("decrypt", "secret key", secret.parameters)?;
-        let ciphertext = self.download(ciphertext)?;
-        let secret = self.download_secret(secret)?;
-        self.upload_plaintext(&self.host().decrypt(&ciphertext, &secret)?)
+        if secret.id != ciphertext.secret {
+            return Err(CkksError::SecretMismatch {
+                operation: "decrypt",
+                what: "secret key",
+                found: secret.id,
+                expected: ciphertext.secret,
+            }
+            .into());
+        }
+        let (state, items) = (&ciphertext.state, ciphertext.items());
+        self.check_rows("decrypt", items)?;
+        let _order = self.queue().lock();
+        let joined = self.join(
+            "decrypt",
+            &[
+                ("ciphertext", &ciphertext.data),
+                ("secret key", &secret.data),
+            ],
+        )?;
+        let plain = PlainState {
+            level: state.level,
+            scale: state.scale.clone(),
+        };
+        let result = self.plain_result(plain, ciphertext.batch_shape.clone())?;
+        let arguments = Decrypt {
+            primes: self.tables().primes(),
+            source: ciphertext.data.address(),
+            secret: secret.data.address(),
+            target: result.data.address(),
+            basis: self.basis(state.level + 1),
+            log_n: self.parameters().log_n(),
+            parts: state.parts as u32,
+        };
+        // SAFETY: ciphertext and result have the same items and limbs, the secret no fewer limbs.
+        unsafe { self.kernels().decrypt(self.queue(), items, &arguments)? };
+        joined.leave()?;
+        Ok(result)
     }
 
     /// Adds noise to each coefficient of a decrypted plaintext; see [`NoiseFlooding`].

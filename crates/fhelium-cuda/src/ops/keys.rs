@@ -1,10 +1,13 @@
 //! Secrets and keys to the device and back.
 
+use super::sample::Expansion;
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{HoldKey, ReleaseKey};
+use crate::kernels::HoldKey;
 use crate::keys::{KeySwitchKey, PublicKey, SecretKey};
-use fhelium_ckks::{KeyGenerator, Randomness};
+use crate::queue::Buffer;
+use fhelium_ckks::draws::Purpose;
+use fhelium_ckks::{KeyGenerator, Randomness, SecretId};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -16,19 +19,17 @@ impl Context {
     pub fn upload_secret(&self, secret: &fhelium_ckks::SecretKey) -> Result<SecretKey> {
         self.check_parameters("upload", "secret key", secret.parameters_id())?;
         let small = secret.coefficients(self.host())?;
-        let moduli = &self.tables().moduli;
-        let residues = moduli
-            .iter()
-            .flat_map(|modulus| small.iter().map(|&s| modulus.from_i64(s.into())));
-        let residues = Zeroizing::new(residues.collect::<Vec<_>>());
+        self.secret_of(secret.secret_id(), &small)
+    }
+
+    /// The secret with these coefficients.
+    pub(super) fn secret_of(&self, id: SecretId, small: &[i8]) -> Result<SecretKey> {
         let _order = self.queue().lock();
-        let data = self.queue().allocate_secret(residues.len())?;
-        self.queue().fill(&data, &residues)?;
-        self.forward_over(&data, self.basis(moduli.len()), 1)?;
+        let basis = self.basis(self.tables().moduli.len());
         Ok(SecretKey {
-            parameters: secret.parameters_id(),
-            id: secret.secret_id(),
-            data: Arc::new(data),
+            parameters: self.parameters().id(),
+            id,
+            data: Arc::new(self.small_polynomials(small, basis)?),
         })
     }
 
@@ -55,19 +56,38 @@ impl Context {
         Ok(keys.secret_from_coefficients(secret.id, &small)?)
     }
 
-    /// Moves an encryption key to the device.
+    /// Moves an encryption key to the device: one half and the seed, which is expanded there.
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
     pub fn upload_public(&self, key: &fhelium_ckks::PublicKey) -> Result<PublicKey> {
         self.check_parameters("upload", "public key", key.parameters_id())?;
-        let halves = [key.residues(), key.uniform(self.host())].concat();
+        let _order = self.queue().lock();
+        let data = self.queue().allocate(2 * key.residues().len())?;
+        self.queue().fill(&data, key.residues())?;
+        self.expand_public(&data, key.seed())?;
         Ok(PublicKey {
             parameters: key.parameters_id(),
             secret: key.secret_id(),
             seed: *key.seed(),
-            data: Arc::new(self.queue().upload(&halves)?),
+            data: Arc::new(data),
         })
+    }
+
+    /// Expands the second half of a public key.
+    pub(super) fn expand_public(&self, data: &Buffer, seed: &[u8; 32]) -> Result<()> {
+        let limbs = self.parameters().moduli().len();
+        let half = limbs * self.n();
+        let expansion = Expansion {
+            purpose: Purpose::PublicKey,
+            seeds: &[*seed],
+            basis: self.basis(limbs),
+            polynomials: 1,
+            target: data.address() + (half * size_of::<u64>()) as u64,
+            target_stride: half,
+        };
+        // SAFETY: the key holds two halves.
+        unsafe { self.expand(&expansion) }
     }
 
     /// Moves an encryption key to the host: the very one that was uploaded.
@@ -77,45 +97,29 @@ impl Context {
     pub fn download_public(&self, key: &PublicKey) -> Result<fhelium_ckks::PublicKey> {
         self.check_parameters("download", "public key", key.parameters)?;
         let joined = self.join("download", &[("public key", &key.data)])?;
-        let b = self
-            .queue()
-            .download_first(&key.data, key.data.words() / 2)?;
+        let half = key.data.words() / 2;
+        let b = self.queue().download_first(&key.data, half)?;
         joined.leave()?;
         let key = fhelium_ckks::PublicKey::from_raw(self.parameters(), key.secret, key.seed, b);
         Ok(key?)
     }
 
-    /// Moves an evaluation key to the device, expanded and in the kernels' form.
+    /// Moves an evaluation key to the device: one half and the seed, which is expanded there, in the
+    /// kernels' form.
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
     pub fn upload_key(&self, key: &fhelium_ckks::KeySwitchKey) -> Result<KeySwitchKey> {
         self.check_parameters("upload", "key", key.parameters_id())?;
         let _order = self.queue().lock();
-        let limbs = self.tables().moduli.len();
-        let half = limbs * self.n();
+        let half = self.tables().moduli.len() * self.n();
         let digits = key.residues().len() / half;
         let data = self.queue().allocate(2 * digits * half)?;
-        for (index, residues) in [key.residues(), key.uniform(self.host())]
-            .into_iter()
-            .enumerate()
-        {
-            let source = self.queue().upload(residues)?;
-            let arguments = HoldKey {
-                primes: self.tables().primes(),
-                source: source.address(),
-                target: data.address() + (index * half * size_of::<u64>()) as u64,
-                source_stride: half as u64,
-                target_stride: 2 * half as u64,
-                log_n: self.parameters().log_n(),
-                unused: 0,
-            };
-            // SAFETY: both buffers hold as many digits of all limbs.
-            unsafe {
-                self.kernels()
-                    .hold_key(self.queue(), limbs, digits, &arguments)?
-            };
-        }
+        let b = self.queue().upload(key.residues())?;
+        self.hold_half(&b, &data, 0)?;
+        drop(b);
+        let a = self.uniform_halves(key.seed(), digits)?;
+        self.hold_half(&a, &data, 1)?;
         Ok(KeySwitchKey {
             parameters: key.parameters_id(),
             secret: key.secret_id(),
@@ -123,6 +127,44 @@ impl Context {
             seed: *key.seed(),
             data: Arc::new(data),
         })
+    }
+
+    /// The uniform halves of an evaluation key, (digit, limb, N).
+    pub(super) fn uniform_halves(&self, seed: &[u8; 32], digits: usize) -> Result<Buffer> {
+        let limbs = self.tables().moduli.len();
+        let halves = self.queue().allocate(digits * limbs * self.n())?;
+        let expansion = Expansion {
+            purpose: Purpose::KeySwitchKey,
+            seeds: &[*seed],
+            basis: self.basis(limbs),
+            polynomials: digits,
+            target: halves.address(),
+            target_stride: limbs * self.n(),
+        };
+        // SAFETY: the buffer was just made for them.
+        unsafe { self.expand(&expansion)? };
+        Ok(halves)
+    }
+
+    /// Brings residues, (digit, limb, N), into one half of a key.
+    fn hold_half(&self, residues: &Buffer, key: &Buffer, half: usize) -> Result<()> {
+        let limbs = self.tables().moduli.len();
+        let words = limbs * self.n();
+        let digits = residues.words() / words;
+        let arguments = HoldKey {
+            primes: self.tables().primes(),
+            source: residues.address(),
+            target: key.address() + (half * words * size_of::<u64>()) as u64,
+            source_stride: words as u64,
+            target_stride: 2 * words as u64,
+            log_n: self.parameters().log_n(),
+            unused: 0,
+        };
+        // SAFETY: both buffers hold as many digits of all limbs, the key twice.
+        unsafe {
+            self.kernels()
+                .hold_key(self.queue(), limbs, digits, &arguments)
+        }
     }
 
     /// Moves an evaluation key to the host: the very one that was uploaded, its uniform halves as a
@@ -138,7 +180,7 @@ impl Context {
         let half = limbs * self.n();
         let digits = key.data.words() / (2 * half);
         let b = self.queue().allocate(digits * half)?;
-        let arguments = ReleaseKey {
+        let arguments = HoldKey {
             primes: self.tables().primes(),
             source: key.data.address(),
             target: b.address(),

@@ -12,6 +12,7 @@ mod level;
 mod linear;
 mod product;
 mod rotate;
+mod sample;
 mod switch;
 mod transform;
 
@@ -23,7 +24,7 @@ use crate::kernels::Operand;
 use crate::keys::KeySwitchKey;
 use crate::queue::Buffer;
 use crate::values::{Ciphertext, Plaintext};
-use fhelium_ckks::{Broadcast, CipherState, CkksError, KeyKind, SecretId};
+use fhelium_ckks::{Broadcast, CipherState, CkksError, KeyKind, PlainState, SecretId};
 use std::sync::Arc;
 
 /// Two operands' polynomials under one batch.
@@ -153,6 +154,22 @@ impl Context {
         Ok(Ciphertext {
             parameters: self.parameters().id(),
             secret,
+            state,
+            batch_shape,
+            data: Arc::new(self.queue().allocate(words)?),
+        })
+    }
+
+    /// A plaintext of this context with new memory.
+    pub(crate) fn plain_result(
+        &self,
+        state: PlainState,
+        batch_shape: Vec<usize>,
+    ) -> Result<Plaintext> {
+        let items: usize = batch_shape.iter().product();
+        let words = items * (state.level + 1) * self.n();
+        Ok(Plaintext {
+            parameters: self.parameters().id(),
             state,
             batch_shape,
             data: Arc::new(self.queue().allocate(words)?),

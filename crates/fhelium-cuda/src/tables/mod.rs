@@ -1,6 +1,7 @@
 //! The constants of a parameter set on a device.
 
 mod arithmetic;
+mod scheme;
 
 use crate::error::Result;
 use crate::kernels::{
@@ -12,6 +13,7 @@ use arithmetic::{
 };
 use fhelium_ckks::arith::{Modulus, order::bit_reverse, primes::primitive_root};
 use fhelium_ckks::{CkksError, Parameters};
+use scheme::Scheme;
 use std::sync::Arc;
 
 /// Constants of all primes and levels, uploaded once.
@@ -28,6 +30,8 @@ pub(crate) struct Tables {
     /// What the primes' rows point to.
     twiddles: Buffer,
     places: Places,
+    /// Those of encoding, decoding and key generation.
+    pub scheme: Scheme,
 }
 
 /// Where each table starts in the constants, in words.
@@ -81,6 +85,7 @@ impl Tables {
                 .unwrap_or_else(|| row_words(core, digit_size)) as u32,
             down_row: matrix_pieces(core, specials, true)
                 .unwrap_or_else(|| row_words(core, specials)) as u32,
+            scheme: Scheme::new(parameters, &moduli, queue)?,
             moduli,
             primes,
             constants,
@@ -91,7 +96,8 @@ impl Tables {
 
     /// Bytes on the device.
     pub fn nbytes(&self) -> usize {
-        (self.primes.words() + self.constants.words() + self.twiddles.words()) * size_of::<u64>()
+        let words = self.primes.words() + self.constants.words() + self.twiddles.words();
+        words * size_of::<u64>() + self.scheme.nbytes()
     }
 
     /// Address of the primes' rows.

@@ -38,9 +38,21 @@ inline unsigned __brev(unsigned x) {
 }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
+
 void fh_barrier();
 inline void __syncthreads() { fh_barrier(); }
 inline void __syncwarp() { fh_barrier(); }
+extern unsigned fh_lanes[1024];
+// All threads of the block take part.
+inline unsigned __shfl_up_sync(unsigned, unsigned value, unsigned delta) {
+    fh_lanes[threadIdx.x] = value;
+    fh_barrier();
+    const unsigned from = threadIdx.x % 32 >= delta ? threadIdx.x - delta : threadIdx.x;
+    const unsigned other = fh_lanes[from];
+    fh_barrier();
+    return other;
+}
 uint64_t* fh_shared_memory();
 
 // A kernel by name, for cuModuleGetFunction.

@@ -16,6 +16,7 @@
 #include <csetjmp>
 
 Index threadIdx, blockIdx, gridDim;
+unsigned fh_lanes[1024];
 
 // ------------------------------------------------------------------------------- blocks
 
