@@ -74,7 +74,8 @@ pub fn normalize_step(step: i64, slots: usize) -> usize {
 }
 
 fn power_of_five(exponent: usize, n: usize) -> usize {
-    (0..exponent).fold(1, |power, _| power * 5 % (2 * n))
+    // 2n is a power of two, which divides what wraps around.
+    5_usize.wrapping_pow(exponent as u32) % (2 * n)
 }
 
 impl fmt::Display for KeyKind {
