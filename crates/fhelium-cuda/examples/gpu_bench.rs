@@ -1,5 +1,6 @@
-//! Times the operations on a GPU: one row an operation, eager and as a replayed graph, medians by
-//! CUDA events, beside the time that reading and writing each operand once would take.
+//! Times the operations on a GPU: one row an operation, called, replayed launch by launch and replayed
+//! as a graph, medians by CUDA events, beside the time that reading and writing each operand once would
+//! take and the first target.
 //!
 //! `gpu_bench [--once] [LOG_N | LOG_N:DEPTH ...]`; `--once` runs each operation a single time, for a
 //! profiler.
@@ -7,7 +8,7 @@
 use fhelium_ckks::{
     CipherState, Ciphertext, KeyKind, KeySwitchKey, Parameters, PlainState, Plaintext, SecretId,
 };
-use fhelium_cuda::{Context, ContextOptions, Device, Graph, Result};
+use fhelium_cuda::{Context, ContextOptions, Device, Graph, Replay, Result};
 
 /// Bytes a second of a copy on an H200, counting reads and writes.
 const COPY_BANDWIDTH: f64 = 3.94e12;
@@ -20,9 +21,15 @@ struct Bench {
     device: Context,
     word: u64,
     once: bool,
+    limb_bytes: f64,
+    /// Whether the targets are for this ring degree.
+    targets: bool,
 }
 
-type Work<'a> = Box<dyn Fn() -> Result<()> + 'a>;
+type Values = Vec<fhelium_cuda::Ciphertext>;
+
+/// An operation on a set of operands, or of its replay.
+type Work<'a> = dyn Fn(&[fhelium_cuda::Ciphertext]) -> Result<Values> + 'a;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,115 +69,99 @@ fn size(log_n: u32, depth: usize, once: bool) -> Result<()> {
         parameters.digit_size()
     );
     println!(
-        "{:<34}{:>10}{:>10}{:>10}{:>8}",
-        "microseconds", "eager", "graph", "floor", "ratio"
+        "{:<34}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>8}",
+        "microseconds", "eager", "launches", "graph", "chosen", "floor", "target", "ratio"
     );
     let mut bench = Bench {
         host,
         device,
         word: 1,
         once,
+        limb_bytes: (parameters.n() * 8) as f64,
+        targets: log_n == 16,
     };
-    let limb_bytes = (parameters.n() * 8) as f64;
-    let floor = |transfers: usize| transfers as f64 * limb_bytes / COPY_BANDWIDTH * 1e6;
     let key_limbs = 2 * digits * (limbs + specials);
 
     let level = depth;
-    let pairs = (0..SETS)
-        .map(|_| Ok((bench.ciphertext(level)?, bench.ciphertext(level)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let sets = (0..SETS)
+        .map(|_| Ok(vec![bench.ciphertext(level)?, bench.ciphertext(level)?]))
+        .collect::<Result<Vec<Values>>>()?;
     let plain = bench.plaintext(level)?;
-    let relinearization = bench.key(KeyKind::Relinearization)?;
+    let key = bench.key(KeyKind::Relinearization)?;
     let steps: Vec<i64> = (1..=8).collect();
     let rotations = steps
         .iter()
         .map(|&step| bench.key(KeyKind::rotation(step, parameters.slots())))
         .collect::<Result<Vec<_>>>()?;
     let hoisted: Vec<_> = steps.iter().copied().zip(&rotations).collect();
-    let products = pairs
+    let products = sets
         .iter()
-        .map(|(a, b)| bench.device.multiply_relinearize(a, b, &relinearization))
-        .collect::<Result<Vec<_>>>()?;
+        .map(|set| {
+            Ok(vec![
+                bench.device.multiply_relinearize(&set[0], &set[1], &key)?,
+            ])
+        })
+        .collect::<Result<Vec<Values>>>()?;
 
     let device = &bench.device;
+    let product = if log_n == 14 { 60.0 } else { 200.0 };
     bench.row(
         "multiply + relinearize + rescale",
-        floor(4 * limbs + key_limbs + 2 * (limbs - 1)),
-        sets(|set| {
-            let (a, b) = &pairs[set];
-            let key = &relinearization;
-            Box::new(move || device.multiply_relinearize_rescale(a, b, key).map(drop))
-        }),
+        (4 * limbs + key_limbs + 2 * (limbs - 1), Some(product)),
+        &sets,
+        &|of| {
+            Ok(vec![
+                device.multiply_relinearize_rescale(&of[0], &of[1], &key)?,
+            ])
+        },
     )?;
     bench.row(
         "the same as three operations",
-        floor(4 * limbs + key_limbs + 2 * (limbs - 1)),
-        sets(|set| {
-            let (a, b) = &pairs[set];
-            let key = &relinearization;
-            Box::new(move || {
-                let product = device.multiply(a, b)?;
-                device
-                    .rescale(&device.relinearize(&product, key)?)
-                    .map(drop)
-            })
-        }),
+        (4 * limbs + key_limbs + 2 * (limbs - 1), None),
+        &sets,
+        &|of| {
+            let product = device.multiply(&of[0], &of[1])?;
+            Ok(vec![device.rescale(&device.relinearize(&product, &key)?)?])
+        },
     )?;
     bench.row(
         "rotate",
-        floor(4 * limbs + key_limbs),
-        sets(|set| {
-            let (a, key) = (&pairs[set].0, &rotations[0]);
-            Box::new(move || device.rotate(a, 1, key).map(drop))
-        }),
+        (4 * limbs + key_limbs, Some(192.0)),
+        &sets,
+        &|of| Ok(vec![device.rotate(&of[0], 1, &rotations[0])?]),
     )?;
     bench.row(
         "8 hoisted rotations",
-        floor(2 * limbs + 8 * (key_limbs + 2 * limbs)),
-        sets(|set| {
-            let (a, hoisted) = (&pairs[set].0, &hoisted);
-            Box::new(move || device.rotate_hoisted(a, hoisted).map(drop))
-        }),
+        (2 * limbs + 8 * (key_limbs + 2 * limbs), Some(860.0)),
+        &sets,
+        &|of| device.rotate_hoisted(&of[0], &hoisted),
     )?;
     bench.row(
         "NTT of a ciphertext",
-        floor(4 * limbs),
-        sets(|set| {
-            let a = &pairs[set].0;
-            Box::new(move || device.forward(a.buffer(), level, 2))
-        }),
+        (4 * limbs, Some(38.0)),
+        &sets,
+        &|of| device.forward(of[0].buffer(), level, 2).map(|()| vec![]),
     )?;
     bench.row(
         "inverse NTT of a ciphertext",
-        floor(4 * limbs),
-        sets(|set| {
-            let a = &pairs[set].0;
-            Box::new(move || device.inverse(a.buffer(), level, 2))
-        }),
+        (4 * limbs, None),
+        &sets,
+        &|of| device.inverse(of[0].buffer(), level, 2).map(|()| vec![]),
     )?;
     bench.row(
         "rescale",
-        floor(2 * limbs + 2 * (limbs - 1)),
-        sets(|set| {
-            let product = &products[set];
-            Box::new(move || device.rescale(product).map(drop))
-        }),
+        (2 * limbs + 2 * (limbs - 1), Some(43.0)),
+        &products,
+        &|of| Ok(vec![device.rescale(&of[0])?]),
     )?;
-    bench.row(
-        "add",
-        floor(6 * limbs),
-        sets(|set| {
-            let (a, b) = &pairs[set];
-            Box::new(move || device.add(a, b).map(drop))
-        }),
-    )?;
+    bench.row("add", (6 * limbs, Some(25.0)), &sets, &|of| {
+        Ok(vec![device.add(&of[0], &of[1])?])
+    })?;
     bench.row(
         "multiply by a plaintext",
-        floor(5 * limbs),
-        sets(|set| {
-            let (a, plain) = (&pairs[set].0, &plain);
-            Box::new(move || device.multiply_plain(a, plain).map(drop))
-        }),
+        (5 * limbs, Some(25.0)),
+        &sets,
+        &|of| Ok(vec![device.multiply_plain(&of[0], &plain)?]),
     )?;
     println!(
         "memory: {:?}, tables {} bytes",
@@ -178,10 +169,6 @@ fn size(log_n: u32, depth: usize, once: bool) -> Result<()> {
         device.tables_nbytes()
     );
     Ok(())
-}
-
-fn sets<'a>(work: impl Fn(usize) -> Work<'a>) -> Vec<Work<'a>> {
-    (0..SETS).map(work).collect()
 }
 
 impl Bench {
@@ -233,41 +220,48 @@ impl Bench {
         self.device.upload_key(&key)
     }
 
-    fn row(&self, name: &str, floor: f64, sets: Vec<Work<'_>>) -> Result<()> {
+    /// One row, given the limbs that are read and written at least, and the first target.
+    fn row(
+        &self,
+        name: &str,
+        (transfers, target): (usize, Option<f64>),
+        sets: &[Values],
+        work: &Work<'_>,
+    ) -> Result<()> {
         if self.once {
             println!("{name}");
-            return sets[0]().and_then(|()| self.device.synchronize());
+            work(&sets[0])?;
+            return self.device.synchronize();
         }
-        for work in &sets {
-            work()?;
+        let eager = self.median(sets, work)?;
+        let graph: Graph<_> = self.device.capture(&sets[0], |inputs| work(inputs))?;
+        let [launches, replayed] = [Replay::Launches, Replay::Graph]
+            .map(|way| self.median(sets, &|of| graph.replay_by(way, of)));
+        let (launches, replayed) = (launches?, replayed?);
+        let chosen = match graph.preferred() {
+            Replay::Launches => launches,
+            Replay::Graph => replayed,
+        };
+        let floor = transfers as f64 * self.limb_bytes / COPY_BANDWIDTH * 1e6;
+        print!("{name:<34}{eager:>9.1}{launches:>9.1}{replayed:>9.1}{chosen:>9.1}{floor:>8.1}");
+        match target
+            .filter(|_| self.targets || (name.starts_with("multiply + r") && self.limb_bytes < 2e5))
+        {
+            Some(target) => println!("{target:>8.0}{:>8.2}", chosen / target),
+            None => println!("{:>8}{:>8}", "-", "-"),
         }
-        self.device.synchronize()?;
-        let eager = self.median(&sets)?;
-        let graphs = sets
-            .iter()
-            .map(|work| self.device.capture(work).map(|(graph, ())| graph))
-            .collect::<Result<Vec<Graph>>>()?;
-        let replays: Vec<Work<'_>> = graphs
-            .iter()
-            .map(|graph| Box::new(|| graph.replay()) as Work<'_>)
-            .collect();
-        let graph = self.median(&replays)?;
-        println!(
-            "{name:<34}{eager:>10.1}{graph:>10.1}{floor:>10.1}{:>8.2}",
-            graph / floor
-        );
         Ok(())
     }
 
     /// Microseconds of a run, the median over all.
-    fn median(&self, sets: &[Work<'_>]) -> Result<f64> {
+    fn median(&self, sets: &[Values], work: &Work<'_>) -> Result<f64> {
         let mut times = Vec::with_capacity(REPETITIONS);
-        for repetition in 0..REPETITIONS + SETS {
+        for repetition in 0..REPETITIONS + 2 * SETS {
             let start = self.device.queue().record()?;
-            sets[repetition % SETS]()?;
+            work(&sets[repetition % SETS])?;
             let end = self.device.queue().record()?;
             self.device.synchronize()?;
-            if repetition >= SETS {
+            if repetition >= 2 * SETS {
                 times.push(self.device.queue().elapsed_us(&start, &end)?);
             }
         }

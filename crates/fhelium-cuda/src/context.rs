@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::error::{CudaError, Result};
 use crate::kernels::{Basis, Core, Kernels, Operand};
-use crate::queue::{Buffer, Graph, MemoryUse, Queue};
+use crate::queue::{Buffer, MemoryUse, Queue};
 use crate::tables::Tables;
 use crate::values::{Ciphertext, Plaintext};
 use fhelium_ckks::{CkksError, Parameters, ParametersId};
@@ -122,12 +122,26 @@ impl Context {
         self.0.queue.synchronize()
     }
 
-    /// Records the operations of `work` as a graph that replays on the same operands' memory.
+    /// Runs `work` with this context's operations on another library's stream, as
+    /// [`Queue::on_stream`] says.
     ///
     /// # Errors
-    /// As [`Queue::capture`].
-    pub fn capture<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(Graph, R)> {
-        self.0.queue.capture(work)
+    /// As [`Queue::on_stream`].
+    ///
+    /// # Safety
+    /// As [`Queue::on_stream`].
+    pub unsafe fn on_stream<R, E: From<CudaError>>(
+        &self,
+        stream: usize,
+        work: impl FnOnce() -> Result<R, E>,
+    ) -> Result<R, E> {
+        let work = || {
+            // Captured launches read the tables.
+            self.0.queue.keep_for_capture(|| self.0.clone());
+            work()
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.0.queue.on_stream(stream, work) }
     }
 
     /// Moves a ciphertext to the device.
@@ -143,29 +157,6 @@ impl Context {
             batch_shape: ciphertext.batch_shape().to_vec(),
             data: Arc::new(self.0.queue.upload(ciphertext.data())?),
         })
-    }
-
-    /// Writes a ciphertext's residues into the memory of one on the device, which a graph reads.
-    /// Clones of that one see them too.
-    ///
-    /// # Errors
-    /// A ciphertext of another state, batch shape or secret, [`CudaError::Driver`].
-    pub fn write(&self, target: &Ciphertext, source: &fhelium_ckks::Ciphertext) -> Result<()> {
-        self.check_parameters("write", "ciphertext", source.parameters_id())?;
-        if target.state != *source.state()
-            || target.batch_shape != source.batch_shape()
-            || target.secret != source.secret_id()
-        {
-            return Err(CkksError::Shape {
-                operation: "write",
-                found: format!("{source:?}"),
-                expected: format!("the level, scale, parts, batch and secret of {target:?}"),
-            }
-            .into());
-        }
-        let _order = self.0.queue.lock();
-        let words = self.0.queue.upload(source.data())?;
-        self.0.queue.copy(&target.data, 0, &words, 0, words.words())
     }
 
     /// Moves a ciphertext to the host.
@@ -314,6 +305,8 @@ impl Context {
     ) -> Result<Joined<'a>> {
         let mut others = Vec::new();
         for &(what, buffer) in operands {
+            self.0.queue.refuse_placeholder(buffer)?;
+            self.0.queue.keep(buffer);
             let queue = buffer.queue();
             if Arc::ptr_eq(queue, &self.0.queue) {
                 continue;

@@ -113,6 +113,19 @@ pub enum CudaError {
         /// What to do.
         remedy: &'static str,
     },
+    /// Values that a graph was not captured with.
+    #[error(
+        "replay: the graph was captured with {what}: {expected}, and got {found}; capture again for \
+         these"
+    )]
+    Binding {
+        /// What differs.
+        what: String,
+        /// What was given.
+        found: String,
+        /// What it was captured with.
+        expected: String,
+    },
     /// A core that cannot serve the parameters.
     #[error(
         "the FP64 core serves primes below 2^49.5, and these parameters have one of {bits:.1} bits; leave \
@@ -146,7 +159,7 @@ impl CudaError {
 }
 
 /// The result of everything that a device can refuse.
-pub type Result<T> = std::result::Result<T, CudaError>;
+pub type Result<T, E = CudaError> = std::result::Result<T, E>;
 
 /// Names the call that a driver's error came from.
 pub(crate) fn driver(call: &'static str) -> impl Fn(cudarc::driver::DriverError) -> CudaError {

@@ -3,177 +3,11 @@
 //!
 //! Without a GPU the kernels run on the host (tests/host/emulator), at the smaller ring degrees.
 
-mod host;
+mod bench;
 
-use fhelium_ckks::{
-    CipherState, Ciphertext, KeyGenerator, KeySwitchKey, Parameters, PlainState, Plaintext,
-    Randomness, Scale, SecretId,
-};
-use fhelium_cuda::{Context, ContextOptions, Core, Device};
-use std::sync::Arc;
-
-/// A stream of words (S. Vigna, "SplitMix64").
-struct Words(u64);
-
-impl Words {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A residue: mostly uniform, sometimes at an end or in the middle of the range.
-    fn residue(&mut self, p: u64) -> u64 {
-        let word = self.next();
-        match word % 64 {
-            0 => 0,
-            1 => p - 1,
-            2 => p / 2,
-            3 => p / 2 + 1,
-            _ => ((u128::from(self.next()) * u128::from(p)) >> 64) as u64,
-        }
-    }
-}
-
-/// A parameter set on the host and a device, with keys and a source of operands.
-struct Bench {
-    host: fhelium_ckks::Context,
-    device: Context,
-    secret: SecretId,
-    relinearization: KeySwitchKey,
-    rotations: Vec<(i64, KeySwitchKey)>,
-    conjugation: KeySwitchKey,
-    words: Words,
-}
-
-const STEPS: [i64; 5] = [1, -1, 3, 100, 7];
-
-impl Bench {
-    fn new(parameters: &Parameters, core: Option<Core>) -> Self {
-        let host = fhelium_ckks::Context::new(parameters, Default::default()).unwrap();
-        let options = ContextOptions {
-            core,
-            ..ContextOptions::default()
-        };
-        let device = Context::new(&host, &open(), options).unwrap();
-        let randomness = Randomness::from_seed_for_tests(5);
-        let keys = KeyGenerator::new(&host, &randomness);
-        let secret = keys.secret().unwrap();
-        Bench {
-            secret: secret.secret_id(),
-            relinearization: keys.relinearization(&secret).unwrap(),
-            rotations: STEPS
-                .map(|step| (step, keys.rotation(&secret, step).unwrap()))
-                .into(),
-            conjugation: keys.conjugation(&secret).unwrap(),
-            words: Words(parameters.log_n().into()),
-            host,
-            device,
-        }
-    }
-
-    fn residues(&mut self, level: usize, polynomials: usize) -> Vec<u64> {
-        let moduli = self.host.parameters().moduli()[..=level].to_vec();
-        let n = self.host.parameters().n();
-        (0..polynomials)
-            .flat_map(|_| moduli.iter().flat_map(|&p| vec![p; n]).collect::<Vec<_>>())
-            .map(|p| self.words.residue(p))
-            .collect()
-    }
-
-    fn ciphertext(&mut self, level: usize, parts: usize, shape: &[usize]) -> Ciphertext {
-        let scale = self.host.parameters().scale().clone();
-        self.ciphertext_at(level, parts, shape, scale)
-    }
-
-    fn ciphertext_at(
-        &mut self,
-        level: usize,
-        parts: usize,
-        shape: &[usize],
-        scale: Scale,
-    ) -> Ciphertext {
-        let items: usize = shape.iter().product();
-        let data = self.residues(level, items * parts);
-        let state = CipherState {
-            level,
-            scale,
-            parts,
-        };
-        let parameters = self.host.parameters();
-        Ciphertext::from_raw(parameters, self.secret, state, shape.to_vec(), data).unwrap()
-    }
-
-    fn plaintext(&mut self, level: usize, shape: &[usize]) -> Plaintext {
-        let items: usize = shape.iter().product();
-        let data = self.residues(level, items);
-        let parameters = self.host.parameters();
-        let state = PlainState {
-            level,
-            scale: parameters.scale().clone(),
-        };
-        Plaintext::from_raw(parameters, state, shape.to_vec(), data).unwrap()
-    }
-
-    /// Compares what the host and the device gave.
-    #[track_caller]
-    fn same(
-        &self,
-        what: &str,
-        host: fhelium_ckks::Result<Ciphertext>,
-        device: fhelium_cuda::Result<fhelium_cuda::Ciphertext>,
-    ) {
-        let host = host.unwrap();
-        let device = self.device.download(&device.unwrap()).unwrap();
-        assert_eq!(host.state(), device.state(), "{what}");
-        assert_eq!(host.batch_shape(), device.batch_shape(), "{what}");
-        assert_eq!(host.secret_id(), device.secret_id(), "{what}");
-        if host.data() != device.data() {
-            let n = self.host.parameters().n();
-            let differing = host
-                .data()
-                .iter()
-                .zip(device.data())
-                .filter(|(a, b)| a != b)
-                .count();
-            let first = host
-                .data()
-                .iter()
-                .zip(device.data())
-                .position(|(a, b)| a != b)
-                .unwrap();
-            panic!(
-                "{what} at N = {n}, {:?}: {differing} of {} residues differ, first word {} of limb {}: {} and {}",
-                self.device.core(),
-                host.data().len(),
-                first % n,
-                first / n,
-                host.data()[first],
-                device.data()[first],
-            );
-        }
-    }
-}
-
-/// Whether there is something to run: a build without kernels has nothing.
-fn has_kernels() -> bool {
-    let built = !fhelium_cuda::built_targets().is_empty();
-    if !built {
-        eprintln!("skipped: built without kernels");
-    }
-    built
-}
-
-fn open() -> Arc<Device> {
-    host::device();
-    Device::open(0).unwrap()
-}
-
-fn is_emulated() -> bool {
-    open().name().starts_with("emulated")
-}
+use bench::{Bench, has_kernels, is_emulated, open, parameters};
+use fhelium_ckks::Parameters;
+use fhelium_cuda::{Context, ContextOptions, Core};
 
 fn linear_operations(bench: &mut Bench, level: usize) {
     let depth = bench.host.parameters().depth();
@@ -386,19 +220,6 @@ fn transforms(bench: &mut Bench, level: usize) {
     }
 }
 
-fn parameters(log_n: u32, depth: usize, scale_bits: u32, special: Option<usize>) -> Parameters {
-    let mut builder = Parameters::builder(depth, scale_bits)
-        .log_n(log_n)
-        .allow_insecure(true);
-    if let Some(count) = special {
-        builder = builder.special_primes(count);
-    }
-    if scale_bits > 51 {
-        builder = builder.first_bits(60);
-    }
-    builder.build().unwrap()
-}
-
 fn all_operations(parameters: &Parameters, core: Option<Core>, levels: &[usize]) {
     let mut bench = Bench::new(parameters, core);
     for &level in levels {
@@ -477,47 +298,6 @@ fn primes_outside_the_fast_range_give_the_residues_of_the_cpu() {
         let parameters = parameters(10, 3, scale_bits, Some(special));
         all_operations(&parameters, None, &[0, 1, 3]);
     }
-}
-
-#[test]
-fn a_captured_graph_gives_the_residues_again_for_new_operands() {
-    if !has_kernels() {
-        return;
-    }
-    let mut bench = Bench::new(&parameters(10, 3, 40, None), None);
-    let (a, b) = (bench.ciphertext(3, 2, &[]), bench.ciphertext(3, 2, &[]));
-    let other = bench.ciphertext(3, 2, &[]);
-    let device = &bench.device;
-    let (da, db) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
-    let key = device.upload_key(&bench.relinearization).unwrap();
-    let (step, rotation) = &bench.rotations[0];
-    let device_rotation = device.upload_key(rotation).unwrap();
-    let work = || {
-        let product = device.multiply_relinearize_rescale(&da, &db, &key)?;
-        let rotated = device.rotate(&product, *step, &device_rotation)?;
-        device.add(&product, &rotated)
-    };
-    let expected = |a: &Ciphertext| {
-        let product = bench
-            .host
-            .multiply_relinearize(a, &b, &bench.relinearization)
-            .unwrap();
-        let product = bench.host.rescale(&product).unwrap();
-        let rotated = bench.host.rotate(&product, *step, rotation).unwrap();
-        bench.host.add(&product, &rotated)
-    };
-    bench.same("before", expected(&a), work());
-    let (graph, result) = device.capture(work).unwrap();
-    graph.replay().unwrap();
-    bench.same("replayed", expected(&a), Ok(result.clone()));
-    // Other work in between must not touch the graph's memory.
-    let eager = device.multiply_relinearize(&da, &db, &key).unwrap();
-    drop(eager);
-    device.write(&da, &other).unwrap();
-    graph.replay().unwrap();
-    bench.same("replayed on new residues", expected(&other), Ok(result));
-    assert!(device.capture(|| device.upload(&a)).is_err());
-    bench.same("after a refused capture", expected(&other), work());
 }
 
 #[test]

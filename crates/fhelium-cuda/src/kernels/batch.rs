@@ -1,6 +1,6 @@
 //! Sums along a batch axis: kernels/cuda/batch.cu.
 
-use super::{Arguments, Basis, Kernel, Kernels};
+use super::{Basis, Kernel, Kernels, arguments};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -20,9 +20,7 @@ pub(crate) struct BatchSum {
     pub basis: Basis,
 }
 
-// SAFETY: the layout is that of batch.cu, whose size is asserted there and here.
-unsafe impl Arguments for BatchSum {}
-const _: () = assert!(size_of::<BatchSum>() == 64);
+arguments!(BatchSum, 64, [primes, source, target]);
 
 const THREADS: u32 = 256;
 

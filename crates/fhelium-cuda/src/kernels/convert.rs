@@ -1,6 +1,6 @@
 //! Base conversion: kernels/cuda/convert.cu and matrix.cuh.
 
-use super::{Arguments, Basis, Core, Factor, Kernel, Kernels};
+use super::{Basis, Core, Factor, Kernel, Kernels, arguments};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -45,12 +45,12 @@ pub(crate) struct ModDown {
     pub row: u32,
 }
 
-// SAFETY: the layouts are those of convert.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for ModUp {}
-// SAFETY: as above.
-unsafe impl Arguments for ModDown {}
-const _: () = assert!(size_of::<ModUp>() == 88);
-const _: () = assert!(size_of::<ModDown>() == 112);
+arguments!(ModUp, 88, [primes, source, target, factors]);
+arguments!(
+    ModDown,
+    112,
+    [primes, source, target, factors, rest_factors]
+);
 
 const THREADS: u32 = 128;
 

@@ -1,6 +1,6 @@
 //! Residue by residue: kernels/cuda/elementwise.cu.
 
-use super::{Arguments, Basis, Core, Kernel, Kernels, Operand};
+use super::{Basis, Core, Kernel, Kernels, Operand, arguments};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -37,12 +37,8 @@ pub(crate) struct Multiple {
     pub parts: u32,
 }
 
-// SAFETY: the layouts are those of elementwise.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for Binary {}
-// SAFETY: as above.
-unsafe impl Arguments for Multiple {}
-const _: () = assert!(size_of::<Binary>() == 112);
-const _: () = assert!(size_of::<Multiple>() == 88);
+arguments!(Binary, 112, [primes, a.data, b.data, target]);
+arguments!(Multiple, 88, [primes, a.data, target]);
 
 const THREADS: u32 = 256;
 const RESIDUES: u32 = 2 * THREADS;

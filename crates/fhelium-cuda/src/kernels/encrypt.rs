@@ -1,6 +1,6 @@
 //! Encryption and decryption: kernels/cuda/encrypt.cu.
 
-use super::{Arguments, Basis, Core, Kernel, Kernels};
+use super::{Arguments, Basis, Core, Kernel, Kernels, arguments};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -32,12 +32,8 @@ pub(crate) struct Decrypt {
     pub parts: u32,
 }
 
-// SAFETY: the layouts are those of encrypt.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for Encrypt {}
-// SAFETY: as above.
-unsafe impl Arguments for Decrypt {}
-const _: () = assert!(size_of::<Encrypt>() == 64);
-const _: () = assert!(size_of::<Decrypt>() == 56);
+arguments!(Encrypt, 64, [primes, small, key, message, target]);
+arguments!(Decrypt, 56, [primes, source, secret, target]);
 
 const THREADS: u32 = 256;
 

@@ -1,6 +1,6 @@
 //! Evaluation keys: kernels/cuda/keys.cu.
 
-use super::{Arguments, Core, Kernel, Kernels, split};
+use super::{Core, Kernel, Kernels, arguments, split};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -36,12 +36,12 @@ pub(crate) struct MakeKey {
     pub unused: u32,
 }
 
-// SAFETY: the layouts are those of keys.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for HoldKey {}
-// SAFETY: as above.
-unsafe impl Arguments for MakeKey {}
-const _: () = assert!(size_of::<HoldKey>() == 48);
-const _: () = assert!(size_of::<MakeKey>() == 72);
+arguments!(HoldKey, 48, [primes, source, target]);
+arguments!(
+    MakeKey,
+    72,
+    [primes, special, errors, uniform, secret, target]
+);
 
 const THREADS: u32 = 256;
 

@@ -28,11 +28,11 @@ pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
 
 use crate::device::Device;
 use crate::error::{Result, driver};
-use crate::queue::Queue;
+use crate::queue::{Action, Function, Queue, Shape};
 use cudarc::driver::CudaFunction;
-use cudarc::driver::sys::{self, CUfunction_attribute_enum};
-use std::ffi::c_void;
+use cudarc::driver::sys::CUfunction_attribute_enum;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Which arithmetic runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,11 +53,40 @@ impl Core {
     }
 }
 
-/// A structure that a kernel takes.
+/// A structure that a kernel takes; [`arguments`] states it.
 ///
 /// # Safety
-/// The layout is that of the kernel's structure, without padding that matters.
-pub(crate) unsafe trait Arguments: Copy {}
+/// The layout is that of the kernel's structure, in whole words, without padding that matters, and
+/// every address in it is named.
+pub(crate) unsafe trait Arguments: Copy {
+    /// The words that hold addresses of memory: a recording binds them anew.
+    const ADDRESSES: &'static [Range<usize>];
+}
+
+/// States that a structure is its kernel's, with its bytes, the fields that are addresses, and
+/// behind a semicolon those that are arrays of so many addresses.
+macro_rules! arguments {
+    (
+        $type:ty, $bytes:literal,
+        [$($($address:ident).+),* $(; $($array:ident $count:ident),*)?]
+    ) => {
+        // SAFETY: the layout is that of the file's structure, whose size is asserted there and here.
+        unsafe impl $crate::kernels::Arguments for $type {
+            const ADDRESSES: &'static [std::ops::Range<usize>] = &[
+                $($crate::kernels::words(std::mem::offset_of!($type, $($address).+), 1),)*
+                $($($crate::kernels::words(std::mem::offset_of!($type, $array), $count),)*)?
+            ];
+        }
+        const _: () = assert!(size_of::<$type>() == $bytes && $bytes % 8 == 0);
+    };
+}
+pub(crate) use arguments;
+
+/// The words of so many addresses from a byte of a structure on.
+pub(crate) const fn words(offset: usize, count: usize) -> Range<usize> {
+    assert!(offset.is_multiple_of(size_of::<u64>()));
+    offset / size_of::<u64>()..offset / size_of::<u64>() + count
+}
 
 /// Which prime limb i is of; `Basis` in core.cuh.
 #[derive(Clone, Copy, Debug)]
@@ -149,44 +178,19 @@ impl<A: Arguments> Kernel<A> {
         if grid.contains(&0) {
             return Ok(());
         }
-        let failed = driver("launching a kernel");
-        queue.device().context().bind_to_thread().map_err(&failed)?;
-        // A graph's own edges are as fast, and it launches these more slowly.
-        let overlaps = queue.device().overlaps_launches() && !queue.is_capturing();
-        let mut parameters = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
-        // Its blocks may be placed while the launch before still runs; launch.cuh makes them wait
-        // for it before they touch memory.
-        let mut overlap = sys::CUlaunchAttribute {
-            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-            pad: [0; 4],
-            value: sys::CUlaunchAttributeValue {
-                programmaticStreamSerializationAllowed: 1,
-            },
+        let action = Action::Launch(Shape {
+            function: Function(self.function.cu_function()),
+            grid,
+            threads: self.threads,
+            shared,
+        });
+        // SAFETY: the structure is whole words of plain data, as `Arguments` promises.
+        let words = unsafe {
+            let words = size_of::<A>() / size_of::<u64>();
+            std::slice::from_raw_parts(std::ptr::from_ref(arguments).cast::<u64>(), words)
         };
-        let config = sys::CUlaunchConfig {
-            gridDimX: grid[0],
-            gridDimY: grid[1],
-            gridDimZ: grid[2],
-            blockDimX: self.threads,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: shared,
-            hStream: queue.stream().cu_stream(),
-            attrs: &raw mut overlap,
-            numAttrs: u32::from(overlaps),
-        };
-        // SAFETY: the driver copies the one argument, whose layout is the kernel's, and the
-        // attribute before it returns; the rest is the caller's promise.
-        unsafe {
-            sys::cuLaunchKernelEx(
-                &config,
-                self.function.cu_function(),
-                parameters.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
-        }
-        .result()
-        .map_err(failed)
+        // SAFETY: the caller's promise; the kernel is loaded as long as the device is open.
+        unsafe { queue.submit(action, words, A::ADDRESSES.iter().cloned().flatten()) }
     }
 }
 

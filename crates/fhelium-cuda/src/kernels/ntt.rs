@@ -1,6 +1,6 @@
 //! Transforms by themselves: kernels/cuda/ntt.cu.
 
-use super::{Arguments, Basis, Core, Kernel, Kernels, pass_a_shape, pass_b_shape, split};
+use super::{Basis, Core, Kernel, Kernels, arguments, pass_a_shape, pass_b_shape, split};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -54,15 +54,9 @@ pub(crate) struct PassB {
     pub polynomials: u32,
 }
 
-// SAFETY: the layouts are those of ntt.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for ForwardA {}
-// SAFETY: as above.
-unsafe impl Arguments for InverseA {}
-// SAFETY: as above.
-unsafe impl Arguments for PassB {}
-const _: () = assert!(size_of::<ForwardA>() == 80);
-const _: () = assert!(size_of::<InverseA>() == 72);
-const _: () = assert!(size_of::<PassB>() == 80);
+arguments!(ForwardA, 80, [primes, source, target]);
+arguments!(InverseA, 72, [primes, scales, source, target]);
+arguments!(PassB, 80, [primes, source, factor, target]);
 
 pub(super) struct Ntt {
     forward_a_canonical: Kernel<ForwardA>,

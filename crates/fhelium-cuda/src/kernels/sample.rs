@@ -1,6 +1,6 @@
 //! Small and uniform polynomials: kernels/cuda/sample.cu.
 
-use super::{Arguments, Basis, Kernel, Kernels};
+use super::{Basis, Kernel, Kernels, arguments};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -34,12 +34,8 @@ pub(crate) struct Uniform {
     pub unused: u32,
 }
 
-// SAFETY: the layouts are those of sample.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for Lift {}
-// SAFETY: as above.
-unsafe impl Arguments for Uniform {}
-const _: () = assert!(size_of::<Lift>() == 56);
-const _: () = assert!(size_of::<Uniform>() == 80);
+arguments!(Lift, 56, [primes, source, target]);
+arguments!(Uniform, 80, [primes, seeds, target]);
 
 const THREADS: u32 = 256;
 

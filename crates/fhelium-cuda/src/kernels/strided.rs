@@ -1,6 +1,6 @@
 //! Elements moved between places of any strides: kernels/cuda/strided.cu.
 
-use super::{Arguments, Kernel, Kernels};
+use super::{Kernel, Kernels, arguments};
 use crate::device::Device;
 use crate::error::{CudaError, Result};
 use crate::queue::Queue;
@@ -30,9 +30,7 @@ pub(crate) struct Move {
     pub shape: Strided<2>,
 }
 
-// SAFETY: the layout is that of strided.cu, whose size is asserted there and here.
-unsafe impl Arguments for Move {}
-const _: () = assert!(size_of::<Move>() == 224);
+arguments!(Move, 224, [source, target]);
 
 pub(super) const THREADS: u32 = 256;
 

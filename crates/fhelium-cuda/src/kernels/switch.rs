@@ -1,7 +1,8 @@
 //! Key switching: kernels/cuda/switch.cu.
 
 use super::{
-    Arguments, Basis, Core, Factor, Kernel, Kernels, LOG_HELD, Operand, pass_b_shape, split,
+    Arguments, Basis, Core, Factor, Kernel, Kernels, LOG_HELD, Operand, arguments, pass_b_shape,
+    split,
 };
 use crate::device::Device;
 use crate::error::Result;
@@ -97,15 +98,9 @@ pub(crate) struct Finish {
     pub galois_inverse: [u32; KEYS],
 }
 
-// SAFETY: the layouts are those of switch.cu, whose sizes are asserted there and here.
-unsafe impl Arguments for Inner {}
-// SAFETY: as above.
-unsafe impl Arguments for Whole {}
-// SAFETY: as above.
-unsafe impl Arguments for Finish {}
-const _: () = assert!(size_of::<Inner>() == 352);
-const _: () = assert!(size_of::<Whole>() == 104);
-const _: () = assert!(size_of::<Finish>() == 416);
+arguments!(Inner, 352, [primes, extended, own.data, own_factor.data, kept, special, added.a.data, added.b.data; keys KEYS]);
+arguments!(Whole, 104, [primes, extended, own.data, own_factor.data]);
+arguments!(Finish, 416, [primes, closing, moved, kept, added.a.data, added.b.data; targets KEYS]);
 
 pub(super) struct Switch {
     inner_transform: Kernel<Inner>,

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <ucontext.h>
@@ -142,8 +143,16 @@ struct Node {
     uint64_t target, source;
     size_t bytes;
 };
-typedef std::vector<Node> Graph;
-std::map<void*, Graph> captures;
+// What a graph keeps until the last copy of it is gone.
+struct Object {
+    void* kept;
+    void (*release)(void*);
+};
+struct Graph {
+    std::vector<Node> nodes;
+    std::vector<std::shared_ptr<Object>> kept;
+};
+std::map<void*, Graph*> captures;
 
 void run(const Node& node) {
     if (node.kernel == nullptr) {
@@ -166,12 +175,58 @@ void run(const Node& node) {
             }
 }
 
+Node launch_node(const Kernel* kernel, Index grid, unsigned threads, size_t shared,
+                 void** parameters) {
+    Node node = {};
+    node.kernel = kernel, node.grid = grid, node.threads = threads, node.shared = shared;
+    const char* arguments = static_cast<const char*>(parameters[0]);
+    node.arguments.assign(arguments, arguments + kernel->argument_bytes);
+    return node;
+}
+
 void submit(void* stream, const Node& node) {
     auto capture = captures.find(stream);
     if (capture != captures.end())
-        capture->second.push_back(node);
+        capture->second->nodes.push_back(node);
     else
         run(node);
+}
+
+struct KernelNode {
+    const Kernel* kernel;
+    unsigned x, y, z, threads, threads_y, threads_z, shared;
+    void** parameters;
+};
+Node node_of(const KernelNode& node) {
+    return launch_node(node.kernel, Index{node.x, node.y, node.z}, node.threads, node.shared,
+                       node.parameters);
+}
+struct Copy3D {
+    size_t source_x, source_y, source_z, source_level;
+    int source_kind;
+    void* source_host;
+    uint64_t source;
+    void* source_array;
+    void* reserved;
+    size_t source_pitch, source_height;
+    size_t target_x, target_y, target_z, target_level;
+    int target_kind;
+    void* target_host;
+    uint64_t target;
+    void* target_array;
+    void* reserved_too;
+    size_t target_pitch, target_height, width, height, depth;
+};
+Node node_of(const Copy3D& copy) {
+    Node node = {};
+    node.target = copy.target, node.source = copy.source, node.bytes = copy.width;
+    return node;
+}
+// A node's handle is its place, counted from one: only chains are built.
+int add(size_t* handle, Graph* graph, const size_t* before, size_t count, const Node& node) {
+    if (count != !graph->nodes.empty() || (count == 1 && *before != graph->nodes.size())) return INVALID;
+    graph->nodes.push_back(node);
+    return *handle = graph->nodes.size(), SUCCESS;
 }
 
 char context, pool;
@@ -281,29 +336,62 @@ int cuLaunchKernelEx(const LaunchConfig* config, const Kernel* kernel, void** pa
     const unsigned threads = config->threads, shared = config->shared;
     if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads > 1024 || shared > 227 << 10)
         return INVALID;
-    Node node = {};
-    node.kernel = kernel;
-    node.grid = Index{x, y, z};
-    node.threads = threads;
-    node.shared = shared;
-    const char* arguments = static_cast<const char*>(parameters[0]);
-    node.arguments.assign(arguments, arguments + kernel->argument_bytes);
+    const Node node = launch_node(kernel, Index{x, y, z}, threads, shared, parameters);
     Lock lock(device);
     return submit(config->stream, node), SUCCESS;
 }
 
 int cuStreamBeginCapture_v2(void* stream, int) {
     Lock lock(device);
-    return captures[stream], SUCCESS;
+    return captures[stream] = new Graph, SUCCESS;
 }
 int cuStreamEndCapture(void* stream, Graph** graph) {
     Lock lock(device);
-    *graph = new Graph(captures[stream]);
+    *graph = captures[stream];
     return captures.erase(stream), SUCCESS;
 }
 int cuStreamIsCapturing(void* stream, int* status) {
     Lock lock(device);
     return *status = captures.count(stream) ? 1 : 0, SUCCESS;
+}
+int cuStreamGetCaptureInfo_v2(void* stream, int* status, void*, Graph** graph, void*, void*) {
+    Lock lock(device);
+    auto capture = captures.find(stream);
+    *status = capture != captures.end();
+    if (*status) *graph = capture->second;
+    return SUCCESS;
+}
+int cuThreadExchangeStreamCaptureMode(int*) { return SUCCESS; }
+int cuUserObjectCreate(Object** object, void* kept, void (*release)(void*), unsigned, unsigned) {
+    return *object = new Object{kept, release}, SUCCESS;
+}
+int cuUserObjectRelease(Object* object, unsigned) {
+    object->release(object->kept);
+    return delete object, SUCCESS;
+}
+int cuGraphRetainUserObject(Graph* graph, Object* object, unsigned, unsigned) {
+    Lock lock(device);
+    graph->kept.emplace_back(object, [](Object* object) { cuUserObjectRelease(object, 1); });
+    return SUCCESS;
+}
+int cuGraphCreate(Graph** graph, unsigned) { return *graph = new Graph, SUCCESS; }
+int cuGraphAddKernelNode_v2(size_t* handle, Graph* graph, const size_t* before, size_t count,
+                            const KernelNode* node) {
+    return add(handle, graph, before, count, node_of(*node));
+}
+int cuGraphAddMemcpyNode(size_t* handle, Graph* graph, const size_t* before, size_t count,
+                         const Copy3D* copy, void*) {
+    return add(handle, graph, before, count, node_of(*copy));
+}
+int cuGraphExecKernelNodeSetParams_v2(Graph* graph, size_t handle, const KernelNode* node) {
+    Node& old = graph->nodes.at(handle - 1);
+    if (old.kernel != node->kernel) return INVALID;
+    return old = node_of(*node), SUCCESS;
+}
+int cuGraphExecMemcpyNodeSetParams(Graph* graph, size_t handle, const Copy3D* copy, void*) {
+    Node& old = graph->nodes.at(handle - 1);
+    if (old.kernel != nullptr) return INVALID;
+    return old = node_of(*copy), SUCCESS;
 }
 int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned long long) {
     return *executable = new Graph(*graph), SUCCESS;
@@ -311,7 +399,7 @@ int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned long 
 int cuGraphUpload(Graph*, void*) { return SUCCESS; }
 int cuGraphLaunch(Graph* graph, void*) {
     Lock lock(device);
-    for (const Node& node : *graph) run(node);
+    for (const Node& node : graph->nodes) run(node);
     return SUCCESS;
 }
 int cuGraphExecDestroy(Graph* graph) { return delete graph, SUCCESS; }

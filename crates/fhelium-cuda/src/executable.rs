@@ -1,0 +1,178 @@
+//! A CUDA graph of steps, one after the other.
+
+use crate::device::Device;
+use crate::error::{Result, driver};
+use crate::queue::{Action, Queue, Shape, Step};
+use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUgraphNode};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Such a graph, ready to be launched.
+pub(crate) struct Executable {
+    /// Never read: its nodes name those of the executable.
+    _graph: Template,
+    executable: CUgraphExec,
+    nodes: Vec<CUgraphNode>,
+    device: Arc<Device>,
+}
+
+/// The graph before it was made ready.
+struct Template(CUgraph);
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        // SAFETY: made once, here destroyed once.
+        let _ = unsafe { sys::cuGraphDestroy(self.0) };
+    }
+}
+
+// SAFETY: the driver takes the handles from any thread as long as calls are serialized, and every use is
+// under the `Graph`'s lock.
+unsafe impl Send for Executable {}
+
+impl Executable {
+    /// Builds it with what the steps hold now.
+    pub fn new(device: &Arc<Device>, steps: &[Step]) -> Result<Self> {
+        let failed = driver("building a graph");
+        device.context().bind_to_thread().map_err(&failed)?;
+        let context = device.context().cu_ctx();
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the place is live.
+        unsafe { sys::cuGraphCreate(&mut graph, 0) }
+            .result()
+            .map_err(&failed)?;
+        let graph = Template(graph);
+        let mut nodes: Vec<CUgraphNode> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let mut node = std::ptr::null_mut();
+            let before = nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
+            let count = usize::from(!nodes.is_empty());
+            let added = match step.action {
+                Action::Launch(shape) => with_launch(shape, &step.words, |parameters| {
+                    // SAFETY: graph, dependency and parameters are live; the driver copies the latter.
+                    unsafe {
+                        sys::cuGraphAddKernelNode_v2(&mut node, graph.0, before, count, parameters)
+                    }
+                }),
+                Action::Copy { bytes } => {
+                    let copy = copy_of(&step.words, bytes);
+                    // SAFETY: as above.
+                    unsafe {
+                        sys::cuGraphAddMemcpyNode(&mut node, graph.0, before, count, &copy, context)
+                    }
+                }
+            };
+            added.result().map_err(&failed)?;
+            nodes.push(node);
+        }
+        let mut executable = std::ptr::null_mut();
+        // SAFETY: the graph is live.
+        unsafe { sys::cuGraphInstantiateWithFlags(&mut executable, graph.0, 0) }
+            .result()
+            .map_err(&failed)?;
+        Ok(Executable {
+            _graph: graph,
+            executable,
+            nodes,
+            device: device.clone(),
+        })
+    }
+
+    /// Gives a step what it holds now; launches so far are not affected.
+    pub fn update(&self, index: usize, step: &Step) -> Result<()> {
+        let context = self.device.context().cu_ctx();
+        let node = self.nodes[index];
+        let updated = match step.action {
+            Action::Launch(shape) => with_launch(shape, &step.words, |parameters| {
+                // SAFETY: the node is of this graph and of the step's kind; the driver copies the
+                // parameters.
+                unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.executable, node, parameters) }
+            }),
+            Action::Copy { bytes } => {
+                let copy = copy_of(&step.words, bytes);
+                // SAFETY: as above.
+                unsafe {
+                    sys::cuGraphExecMemcpyNodeSetParams(self.executable, node, &copy, context)
+                }
+            }
+        };
+        updated
+            .result()
+            .map_err(driver("binding a graph's operands"))
+    }
+}
+
+impl Queue {
+    /// Puts a graph into the stream.
+    ///
+    /// # Safety
+    /// Every address in its steps is of a live buffer, as for [`Queue::submit`].
+    pub(crate) unsafe fn launch_graph(&self, executable: &Executable) -> Result<()> {
+        self.bind()?;
+        // SAFETY: graph and stream are live; the rest is the caller's promise.
+        unsafe { sys::cuGraphLaunch(executable.executable, self.handle()) }
+            .result()
+            .map_err(driver("replaying a graph"))
+    }
+}
+
+/// Calls the driver with a launch's parameters, which live that long.
+fn with_launch(
+    shape: Shape,
+    words: &[u64],
+    call: impl FnOnce(*const sys::CUDA_KERNEL_NODE_PARAMS) -> sys::CUresult,
+) -> sys::CUresult {
+    let mut words = [words.as_ptr().cast_mut().cast::<c_void>()];
+    call(&sys::CUDA_KERNEL_NODE_PARAMS {
+        func: shape.function.0,
+        gridDimX: shape.grid[0],
+        gridDimY: shape.grid[1],
+        gridDimZ: shape.grid[2],
+        blockDimX: shape.threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shape.shared,
+        kernelParams: words.as_mut_ptr(),
+        extra: std::ptr::null_mut(),
+        kern: std::ptr::null_mut(),
+        ctx: std::ptr::null_mut(),
+    })
+}
+
+fn copy_of(words: &[u64], bytes: usize) -> sys::CUDA_MEMCPY3D {
+    sys::CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: words[1],
+        srcArray: std::ptr::null_mut(),
+        reserved0: std::ptr::null_mut(),
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: words[0],
+        dstArray: std::ptr::null_mut(),
+        reserved1: std::ptr::null_mut(),
+        dstPitch: 0,
+        dstHeight: 0,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        let _ = self.device.context().bind_to_thread();
+        // SAFETY: made once, here destroyed once; a launch that still runs is not affected.
+        let _ = unsafe { sys::cuGraphExecDestroy(self.executable) };
+    }
+}

@@ -1,0 +1,374 @@
+//! Recorded work that runs again on other operands.
+//!
+//! [`Context::capture`] writes down what some work launches, on placeholders for its inputs; a
+//! [`Graph`] binds real values to them at each replay. Results are new values, and intermediate
+//! ones take memory from the queue as the work itself would: a graph holds none between replays.
+
+use crate::context::Context;
+use crate::error::{CudaError, Result};
+use crate::executable::Executable;
+use crate::keys::KeySwitchKey;
+use crate::queue::{Action, Buffer, Patch, Recorder, Recording, Step};
+use crate::values::{Ciphertext, Plaintext};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+
+/// A value on a device that recorded work takes or gives: one buffer, and what is known about it.
+pub trait DeviceValue: Clone + fmt::Debug {
+    /// Its residues.
+    fn buffer(&self) -> &Arc<Buffer>;
+
+    /// The same with other memory.
+    fn with_buffer(&self, buffer: Arc<Buffer>) -> Self;
+
+    /// Whether work that was recorded for the one does for the other: all but the residues is equal.
+    fn is_like(&self, other: &Self) -> bool;
+}
+
+/// How a graph is put into the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Replay {
+    /// Launch by launch, each being set up while the one before runs.
+    Launches,
+    /// As one CUDA graph, whose launches follow each other with less delay.
+    Graph,
+}
+
+/// Blocks of a launch, on the mean, above which a graph gains nothing over its launches one by one:
+/// these then take longer on the device than on the host.
+const MOST_BLOCKS: usize = 2048;
+
+/// Recorded work. Its replays are in the queue's order, also those from several threads.
+pub struct Graph<V> {
+    context: Context,
+    inputs: Vec<V>,
+    results: Vec<(V, Origin)>,
+    /// Words of each result that a replay makes.
+    made: Vec<usize>,
+    workspace_words: usize,
+    secret: bool,
+    preferred: Replay,
+    state: Mutex<State>,
+}
+
+/// Where a result comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Origin {
+    /// It is an input.
+    Input(usize),
+    /// A replay makes it.
+    Made(usize),
+    /// The recorded work returned what it had from elsewhere.
+    Constant,
+}
+
+struct State {
+    recording: Recording,
+    /// The addresses that the steps hold now: inputs, made results, workspace.
+    bound: Vec<u64>,
+    executable: Option<Executable>,
+}
+
+impl Context {
+    /// Records the operations of `work` on values like the inputs, without running them.
+    ///
+    /// `work` gets placeholders: values of the same state whose residues do not exist. It may use
+    /// other values too, which the graph then keeps and reads at each replay. Run the same work once
+    /// before, so that nothing is loaded or encoded within.
+    ///
+    /// # Errors
+    /// What `work` returns; [`CudaError::Capture`] for what a recording cannot hold: uploads,
+    /// downloads, operands of other queues that are no inputs, and a recording within another.
+    pub fn capture<V: DeviceValue, E: From<CudaError>>(
+        &self,
+        inputs: &[V],
+        work: impl FnOnce(&[V]) -> Result<Vec<V>, E>,
+    ) -> Result<Graph<V>, E> {
+        let (inputs, results, recorder) = self.queue().write_down(|recorder| {
+            let place = |value: &V| {
+                value.with_buffer(Arc::new(recorder.place(value.buffer().words(), false)))
+            };
+            let inputs: Vec<V> = inputs.iter().map(place).collect();
+            let results = work(&inputs)?;
+            Ok::<_, E>((inputs, results, recorder.clone()))
+        })?;
+        Ok(Graph::new(self, inputs, results, &recorder))
+    }
+}
+
+impl<V: DeviceValue> Graph<V> {
+    fn new(context: &Context, inputs: Vec<V>, results: Vec<V>, recorder: &Arc<Recorder>) -> Self {
+        let mut bound: Vec<Arc<Buffer>> =
+            inputs.iter().map(|input| input.buffer().clone()).collect();
+        let results = results
+            .into_iter()
+            .map(|value| {
+                let buffer = value.buffer();
+                let known = bound
+                    .iter()
+                    .position(|known| known.address() == buffer.address());
+                let origin = match known {
+                    Some(index) if index < inputs.len() => Origin::Input(index),
+                    Some(index) => Origin::Made(index - inputs.len()),
+                    None if buffer.recorder().is_none() => Origin::Constant,
+                    None => {
+                        bound.push(buffer.clone());
+                        Origin::Made(bound.len() - 1 - inputs.len())
+                    }
+                };
+                (value, origin)
+            })
+            .collect();
+        let recording = recorder.close(&bound);
+        let made = bound[inputs.len()..].iter().map(|buffer| buffer.words());
+        Graph {
+            context: context.clone(),
+            made: made.collect(),
+            workspace_words: recording.workspace_words,
+            secret: recording.secret,
+            preferred: preferred(&recording.steps),
+            state: Mutex::new(State {
+                bound: vec![0; bound.len() + 1],
+                recording,
+                executable: None,
+            }),
+            inputs,
+            results,
+        }
+    }
+
+    /// Runs the recorded work on these inputs, by the faster way, and returns new results.
+    ///
+    /// A result that is one of the inputs is that input.
+    ///
+    /// # Errors
+    /// [`CudaError::Binding`] for inputs unlike those it was captured with, [`CudaError::OtherDevice`],
+    /// [`CudaError::OutOfMemory`], [`CudaError::Driver`].
+    pub fn replay(&self, inputs: &[V]) -> Result<Vec<V>> {
+        self.replay_by(self.preferred, inputs)
+    }
+
+    /// [`replay`](Self::replay), by the given way.
+    ///
+    /// # Errors
+    /// As [`replay`](Self::replay).
+    pub fn replay_by(&self, replay: Replay, inputs: &[V]) -> Result<Vec<V>> {
+        self.check(inputs)?;
+        let queue = self.context.queue();
+        let _order = queue.lock();
+        let operands: Vec<_> = inputs
+            .iter()
+            .map(|input| ("input", &**input.buffer()))
+            .collect();
+        let joined = self.context.join("replay", &operands)?;
+        let workspace = queue.allocate_as(self.workspace_words, self.secret)?;
+        let made = self
+            .made
+            .iter()
+            .map(|&words| queue.allocate(words).map(Arc::new))
+            .collect::<Result<Vec<_>>>()?;
+        let addresses = inputs
+            .iter()
+            .map(|input| input.buffer().address())
+            .chain(made.iter().map(|buffer| buffer.address()))
+            .chain([workspace.address()]);
+        // SAFETY: the inputs have the words that those of the recording had, and were joined; the
+        // rest has just been made with as many as were recorded.
+        unsafe { self.state.lock().run(&self.context, replay, addresses)? };
+        joined.leave()?;
+        Ok(self
+            .results
+            .iter()
+            .map(|(value, origin)| match *origin {
+                Origin::Input(index) => inputs[index].clone(),
+                Origin::Made(index) => value.with_buffer(made[index].clone()),
+                Origin::Constant => value.clone(),
+            })
+            .collect())
+    }
+
+    fn check(&self, inputs: &[V]) -> Result<()> {
+        if inputs.len() != self.inputs.len() {
+            return Err(CudaError::Binding {
+                what: "inputs".to_owned(),
+                found: inputs.len().to_string(),
+                expected: self.inputs.len().to_string(),
+            });
+        }
+        for (index, (found, expected)) in inputs.iter().zip(&self.inputs).enumerate() {
+            let words = found.buffer().words() == expected.buffer().words();
+            if !(words && found.is_like(expected)) {
+                return Err(CudaError::Binding {
+                    what: format!("input {index}"),
+                    found: format!("{found:?}"),
+                    expected: format!("{expected:?}"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The way by which it is replayed.
+    pub fn preferred(&self) -> Replay {
+        self.preferred
+    }
+
+    /// Launches and copies of one replay.
+    pub fn steps(&self) -> usize {
+        self.state.lock().recording.steps.len()
+    }
+
+    /// Bytes that a replay takes besides inputs and results, while it runs.
+    pub fn workspace_nbytes(&self) -> usize {
+        self.workspace_words * size_of::<u64>()
+    }
+}
+
+/// By the blocks of its launches.
+fn preferred(steps: &[Step]) -> Replay {
+    let blocks: usize = steps
+        .iter()
+        .map(|step| match step.action {
+            Action::Launch(shape) => shape.grid.iter().map(|&blocks| blocks as usize).product(),
+            Action::Copy { .. } => 1,
+        })
+        .sum();
+    if blocks > MOST_BLOCKS * steps.len() {
+        Replay::Launches
+    } else {
+        Replay::Graph
+    }
+}
+
+impl State {
+    /// # Safety
+    /// The addresses are those of live buffers of the recorded sizes: inputs, results, workspace.
+    unsafe fn run(
+        &mut self,
+        context: &Context,
+        replay: Replay,
+        addresses: impl Iterator<Item = u64>,
+    ) -> Result<()> {
+        let changed: Vec<bool> = self
+            .bound
+            .iter_mut()
+            .zip(addresses)
+            .map(|(bound, address)| std::mem::replace(bound, address) != address)
+            .collect();
+        let Recording { steps, patches, .. } = &mut self.recording;
+        let stale = |patch: &&Patch| changed[patch.buffer];
+        for patch in patches.iter().filter(stale) {
+            steps[patch.step].words[patch.word] = self.bound[patch.buffer] + patch.offset;
+        }
+        let queue = context.queue();
+        // A graph can be no part of what is being recorded or captured: its steps can.
+        if replay == Replay::Launches || queue.is_capturing() {
+            // The executable's nodes no longer hold what the steps do.
+            if changed.contains(&true) {
+                self.executable = None;
+            }
+            for (index, step) in steps.iter().enumerate() {
+                let addresses = addresses_of(patches, index);
+                // SAFETY: the caller's promise for what is bound; the recording keeps the rest.
+                unsafe { queue.submit(step.action, &step.words, addresses)? };
+            }
+            return Ok(());
+        }
+        // Taken out, so that one that is only half updated does not stay.
+        let executable = match self.executable.take() {
+            Some(executable) => {
+                let mut last = None;
+                for patch in patches.iter().filter(stale) {
+                    if last.replace(patch.step) != Some(patch.step) {
+                        executable.update(patch.step, &steps[patch.step])?;
+                    }
+                }
+                executable
+            }
+            None => Executable::new(context.device(), steps)?,
+        };
+        let executable = self.executable.insert(executable);
+        // SAFETY: the caller's promise, as above.
+        unsafe { queue.launch_graph(executable) }
+    }
+}
+
+/// The words of a step that hold bound addresses; patches are in the order of steps.
+fn addresses_of(patches: &[Patch], step: usize) -> impl Iterator<Item = usize> + '_ {
+    let start = patches.partition_point(|patch| patch.step < step);
+    patches[start..]
+        .iter()
+        .take_while(move |patch| patch.step == step)
+        .map(|patch| patch.word)
+}
+
+impl<V> fmt::Debug for Graph<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Graph({} steps, {:?}, on {})",
+            self.state.lock().recording.steps.len(),
+            self.preferred,
+            self.context.device()
+        )
+    }
+}
+
+impl DeviceValue for Ciphertext {
+    fn buffer(&self) -> &Arc<Buffer> {
+        &self.data
+    }
+
+    fn with_buffer(&self, data: Arc<Buffer>) -> Self {
+        Ciphertext {
+            data,
+            ..self.clone()
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.parameters == other.parameters
+            && self.secret == other.secret
+            && self.state == other.state
+            && self.batch_shape == other.batch_shape
+    }
+}
+
+impl DeviceValue for Plaintext {
+    fn buffer(&self) -> &Arc<Buffer> {
+        &self.data
+    }
+
+    fn with_buffer(&self, data: Arc<Buffer>) -> Self {
+        Plaintext {
+            data,
+            ..self.clone()
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.parameters == other.parameters
+            && self.state == other.state
+            && self.batch_shape == other.batch_shape
+    }
+}
+
+impl DeviceValue for KeySwitchKey {
+    fn buffer(&self) -> &Arc<Buffer> {
+        &self.data
+    }
+
+    fn with_buffer(&self, data: Arc<Buffer>) -> Self {
+        KeySwitchKey {
+            data,
+            ..self.clone()
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.parameters == other.parameters
+            && self.secret == other.secret
+            && self.kind == other.kind
+    }
+}

@@ -1,0 +1,452 @@
+//! A stream with its memory: launches, copies and recordings, all in one order.
+
+mod foreign;
+mod memory;
+mod recorder;
+
+pub use memory::{Buffer, MemoryUse};
+pub(crate) use recorder::{Action, Function, Patch, Recorder, Recording, Shape, Step};
+
+use crate::device::Device;
+use crate::error::{CudaError, Result, driver};
+use cudarc::driver::sys::{self, CUstream};
+use cudarc::driver::{CudaEvent, CudaStream, result};
+use foreign::{Arena, Handle};
+use memory::{Memory, Owner};
+use parking_lot::{Mutex, ReentrantMutex, ReentrantMutexGuard};
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+/// A stream of a device and the memory that its operations use.
+pub struct Queue {
+    device: Arc<Device>,
+    stream: Arc<CudaStream>,
+    /// Allocates while a stream is being captured, when its own allocations would be captured.
+    side: Arc<CudaStream>,
+    memory: Mutex<Memory>,
+    /// Held by each operation, so that another thread's launches do not enter a recording.
+    order: ReentrantMutex<()>,
+    place: Mutex<Place>,
+}
+
+/// Where operations go.
+enum Place {
+    /// Into the queue's own stream.
+    Own,
+    /// Nowhere: they are written down.
+    Recording(Arc<Recorder>),
+    /// Into a stream that somebody else made; into a capture of it, with an arena.
+    Foreign {
+        stream: Handle,
+        arena: Option<Arc<Arena>>,
+    },
+}
+
+impl Queue {
+    /// A new stream of the device.
+    ///
+    /// # Errors
+    /// [`CudaError::Driver`].
+    pub fn new(device: &Arc<Device>, limit: Option<usize>) -> Result<Arc<Self>> {
+        let stream = || {
+            device
+                .context()
+                .new_stream()
+                .map_err(driver("making a stream"))
+        };
+        let (stream, side) = (stream()?, stream()?);
+        memory::keep_freed_memory(device)?;
+        Ok(Arc::new(Queue {
+            device: device.clone(),
+            stream,
+            side,
+            memory: Mutex::new(Memory {
+                limit,
+                ..Memory::default()
+            }),
+            order: ReentrantMutex::new(()),
+            place: Mutex::new(Place::Own),
+        }))
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// The stream's handle, for launches by others on it.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Waits until all that was put into the queue has run.
+    ///
+    /// # Errors
+    /// [`CudaError::Driver`], also for a fault of an earlier kernel.
+    pub fn synchronize(&self) -> Result<()> {
+        self.stream
+            .synchronize()
+            .map_err(driver("waiting for the device"))
+    }
+
+    /// Keeps other threads' operations out of this thread's next ones.
+    pub(crate) fn lock(&self) -> ReentrantMutexGuard<'_, ()> {
+        self.order.lock()
+    }
+
+    pub(crate) fn bind(&self) -> Result<()> {
+        self.device
+            .context()
+            .bind_to_thread()
+            .map_err(driver("using the device's context"))
+    }
+
+    /// The stream that operations go into.
+    pub(crate) fn handle(&self) -> CUstream {
+        match &*self.place.lock() {
+            Place::Foreign { stream, .. } => stream.0,
+            Place::Own | Place::Recording(_) => self.stream.cu_stream(),
+        }
+    }
+
+    /// The stream in whose order memory comes and goes.
+    fn memory_stream(&self) -> CUstream {
+        match &*self.place.lock() {
+            Place::Foreign { arena: Some(_), .. } => self.side.cu_stream(),
+            Place::Foreign { stream, .. } => stream.0,
+            Place::Own | Place::Recording(_) => self.stream.cu_stream(),
+        }
+    }
+
+    /// Runs `work` with operations going to a place, and to where they went before whatever happens.
+    fn within<R>(&self, place: Place, work: impl FnOnce() -> R) -> R {
+        struct Back<'a>(&'a Queue, Option<Place>);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                if let Some(before) = self.1.take() {
+                    *self.0.place.lock() = before;
+                }
+            }
+        }
+        let before = std::mem::replace(&mut *self.place.lock(), place);
+        let _back = Back(self, Some(before));
+        work()
+    }
+
+    /// Writes down what `work` launches instead of running it.
+    pub(crate) fn write_down<R, E: From<CudaError>>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Recorder>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let _order = self.lock();
+        self.refuse_capture("a capture within a capture")?;
+        let recorder = Recorder::new(self);
+        self.within(Place::Recording(recorder.clone()), || work(&recorder))
+    }
+
+    /// Whether operations do not run now, but when what they are recorded into does.
+    pub fn is_capturing(&self) -> bool {
+        match &*self.place.lock() {
+            Place::Own => false,
+            Place::Recording(_) => true,
+            Place::Foreign { arena, .. } => arena.is_some(),
+        }
+    }
+
+    /// Whether that is somebody else's capture.
+    fn is_capturing_foreign(&self) -> bool {
+        matches!(&*self.place.lock(), Place::Foreign { arena, .. } if arena.is_some())
+    }
+
+    fn refuse_capture(&self, operation: &'static str) -> Result<()> {
+        if self.is_capturing() {
+            let remedy = "move values before the capture or after the replay";
+            return Err(CudaError::Capture { operation, remedy });
+        }
+        Ok(())
+    }
+
+    /// Refuses a value that stands for an input or a result of a recording which has ended.
+    pub(crate) fn refuse_placeholder(&self, buffer: &Buffer) -> Result<()> {
+        let Some(recorder) = buffer.recorder() else {
+            return Ok(());
+        };
+        if matches!(&*self.place.lock(), Place::Recording(now) if Arc::ptr_eq(now, recorder)) {
+            return Ok(());
+        }
+        Err(CudaError::Capture {
+            operation: "a use of a captured value after its capture",
+            remedy: "use what the graph's replay returns",
+        })
+    }
+
+    /// In a recording or a capture: keeps memory that is read from serving anything else.
+    pub(crate) fn keep(&self, buffer: &Buffer) {
+        match &*self.place.lock() {
+            Place::Recording(recorder) if buffer.recorder().is_none() => {
+                recorder.keep(buffer.block());
+            }
+            Place::Foreign {
+                arena: Some(arena), ..
+            } => arena.keep_block(buffer.block()),
+            _ => {}
+        }
+    }
+
+    /// In somebody else's capture: keeps what captured work depends on as long as that.
+    pub(crate) fn keep_for_capture(&self, kept: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
+        if let Place::Foreign {
+            arena: Some(arena), ..
+        } = &*self.place.lock()
+        {
+            arena.keep(kept());
+        }
+    }
+
+    /// Memory of undefined contents.
+    ///
+    /// # Errors
+    /// [`CudaError::OutOfMemory`]; nothing was taken then.
+    pub fn allocate(self: &Arc<Self>, words: usize) -> Result<Buffer> {
+        self.allocate_as(words, false)
+    }
+
+    /// Memory for what must not be read once it is dropped: zeroed then, before it serves again.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_secret(self: &Arc<Self>, words: usize) -> Result<Buffer> {
+        self.allocate_as(words, true)
+    }
+
+    pub(crate) fn allocate_as(self: &Arc<Self>, words: usize, secret: bool) -> Result<Buffer> {
+        let _order = self.lock();
+        let arena = match &*self.place.lock() {
+            Place::Recording(recorder) => return Ok(recorder.place(words, secret)),
+            Place::Foreign { arena, .. } => arena.clone(),
+            Place::Own => None,
+        };
+        if let Some(arena) = arena {
+            return arena.allocate(words, secret);
+        }
+        let pointer = self.take(memory::bytes_of(words))?;
+        let owner = Owner::Queue(self.clone());
+        Ok(Buffer::new(owner, pointer, words, secret))
+    }
+
+    /// New memory with these words.
+    ///
+    /// # Errors
+    /// [`CudaError::OutOfMemory`], [`CudaError::Capture`], [`CudaError::Driver`].
+    pub fn upload(self: &Arc<Self>, words: &[u64]) -> Result<Buffer> {
+        let _order = self.lock();
+        let buffer = self.allocate(words.len())?;
+        self.fill(&buffer, words)?;
+        Ok(buffer)
+    }
+
+    /// Writes values over the beginning of a buffer of this queue.
+    ///
+    /// # Errors
+    /// [`CudaError::Capture`], [`CudaError::Driver`].
+    ///
+    /// # Panics
+    /// When the buffer is smaller: the callers size it.
+    pub(crate) fn fill<T: Copy>(&self, buffer: &Buffer, values: &[T]) -> Result<()> {
+        assert!(size_of_val(values) <= buffer.words() * size_of::<u64>());
+        let _order = self.lock();
+        self.refuse_capture("an upload")?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.bind()?;
+        let stream = self.handle();
+        // SAFETY: the buffer holds as many bytes, and the source lives until the stream has been
+        // waited for.
+        unsafe {
+            result::memcpy_htod_async(buffer.address(), values, stream)
+                .and_then(|()| result::stream::synchronize(stream))
+        }
+        .map_err(driver("copying to the device"))
+    }
+
+    /// The words of a buffer of this queue.
+    ///
+    /// # Errors
+    /// [`CudaError::Capture`], [`CudaError::Driver`].
+    pub fn download(&self, buffer: &Buffer) -> Result<Vec<u64>> {
+        self.download_first(buffer, buffer.words())
+    }
+
+    /// The first words of a buffer of this queue.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    ///
+    /// # Panics
+    /// When the buffer holds fewer.
+    pub(crate) fn download_first(&self, buffer: &Buffer, count: usize) -> Result<Vec<u64>> {
+        assert!(count <= buffer.words());
+        let _order = self.lock();
+        self.refuse_capture("a download")?;
+        self.refuse_placeholder(buffer)?;
+        let mut words = vec![0; count];
+        if !words.is_empty() {
+            self.bind()?;
+            let stream = self.handle();
+            // SAFETY: the vector holds as many words and lives until the stream has been waited for.
+            unsafe {
+                result::memcpy_dtoh_async(&mut words, buffer.address(), stream)
+                    .and_then(|()| result::stream::synchronize(stream))
+            }
+            .map_err(driver("copying from the device"))?;
+        }
+        Ok(words)
+    }
+
+    /// Copies words from one buffer to another, starting at the given words.
+    ///
+    /// # Errors
+    /// [`CudaError::Driver`].
+    ///
+    /// # Panics
+    /// When a range is outside its buffer: the callers compute them from checked shapes.
+    pub(crate) fn copy(
+        &self,
+        target: &Buffer,
+        target_start: usize,
+        source: &Buffer,
+        source_start: usize,
+        words: usize,
+    ) -> Result<()> {
+        assert!(target_start + words <= target.words() && source_start + words <= source.words());
+        if words == 0 {
+            return Ok(());
+        }
+        let size = size_of::<u64>();
+        let addresses = [
+            target.address() + (target_start * size) as u64,
+            source.address() + (source_start * size) as u64,
+        ];
+        let action = Action::Copy {
+            bytes: words * size,
+        };
+        // SAFETY: both ranges were just checked to lie in live buffers of this queue.
+        unsafe { self.submit(action, &addresses, 0..2) }
+    }
+
+    /// Puts a step into the stream, or writes it down; `addresses` are the words that hold some.
+    ///
+    /// # Safety
+    /// The words are what the kernel takes, and every address in them is of a live buffer of this
+    /// queue, large enough for what the step reads and writes.
+    pub(crate) unsafe fn submit(
+        &self,
+        action: Action,
+        words: &[u64],
+        addresses: impl Iterator<Item = usize>,
+    ) -> Result<()> {
+        let (stream, captured) = match &*self.place.lock() {
+            Place::Recording(recorder) => {
+                recorder.push(action, words, addresses);
+                return Ok(());
+            }
+            Place::Foreign { stream, arena } => (stream.0, arena.is_some()),
+            Place::Own => (self.stream.cu_stream(), false),
+        };
+        self.bind()?;
+        match action {
+            Action::Launch(shape) => {
+                // A graph's own edges are as fast, and it launches these more slowly.
+                let overlaps = self.device.overlaps_launches() && !captured;
+                // SAFETY: the caller's promise; the stream is live.
+                unsafe { launch(stream, &shape, words, overlaps) }
+            }
+            Action::Copy { bytes } => {
+                // SAFETY: the caller's promise; the stream is live.
+                unsafe { result::memcpy_dtod_async(words[0], words[1], bytes, stream) }
+                    .map_err(driver("copying on the device"))
+            }
+        }
+    }
+
+    /// A point of the queue, timed.
+    ///
+    /// # Errors
+    /// [`CudaError::Driver`].
+    pub fn record(&self) -> Result<CudaEvent> {
+        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        self.stream
+            .record_event(flags)
+            .map_err(driver("recording an event"))
+    }
+
+    /// Microseconds of the device between two points, which are waited for.
+    ///
+    /// # Errors
+    /// [`CudaError::Driver`].
+    pub fn elapsed_us(&self, start: &CudaEvent, end: &CudaEvent) -> Result<f64> {
+        let milliseconds = start.elapsed_ms(end).map_err(driver("timing"))?;
+        Ok(f64::from(milliseconds) * 1e3)
+    }
+
+    /// Makes what comes next here wait for all that is in the other queue.
+    pub(crate) fn wait_for(&self, other: &Queue) -> Result<()> {
+        self.bind()?;
+        foreign::order_streams(other.handle(), self.handle())
+    }
+}
+
+/// # Safety
+/// As [`Queue::submit`]; the stream is live and its context current.
+unsafe fn launch(stream: CUstream, shape: &Shape, words: &[u64], overlaps: bool) -> Result<()> {
+    let mut parameters = [words.as_ptr().cast_mut().cast::<c_void>()];
+    // Its blocks may be placed while the launch before still runs; launch.cuh makes them wait for it
+    // before they touch memory.
+    let mut overlap = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue {
+            programmaticStreamSerializationAllowed: 1,
+        },
+    };
+    let config = sys::CUlaunchConfig {
+        gridDimX: shape.grid[0],
+        gridDimY: shape.grid[1],
+        gridDimZ: shape.grid[2],
+        blockDimX: shape.threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shape.shared,
+        hStream: stream,
+        attrs: &raw mut overlap,
+        numAttrs: u32::from(overlaps),
+    };
+    // SAFETY: the driver copies the one argument and the attribute before it returns; the rest is
+    // the caller's promise.
+    unsafe {
+        sys::cuLaunchKernelEx(
+            &config,
+            shape.function.0,
+            parameters.as_mut_ptr(),
+            std::ptr::null_mut(),
+        )
+    }
+    .result()
+    .map_err(driver("launching a kernel"))
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let mut memory = std::mem::take(self.memory.get_mut());
+        self.trim(&mut memory);
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue({}, {:?})", self.device, self.memory())
+    }
+}

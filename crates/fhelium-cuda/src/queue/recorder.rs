@@ -1,0 +1,225 @@
+//! What a piece of work launches, written down instead of run, on addresses that stand for memory.
+
+use super::Queue;
+use super::memory::{Block, Buffer, Owner, bytes_of};
+use cudarc::driver::sys::{CUdeviceptr, CUfunction};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A kernel that is loaded as long as its device is open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Function(pub CUfunction);
+
+// SAFETY: a handle that the driver takes from any thread.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// A launch without what its kernel is given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shape {
+    pub function: Function,
+    pub grid: [u32; 3],
+    pub threads: u32,
+    /// Bytes of shared memory of a block.
+    pub shared: u32,
+}
+
+/// What the device does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Action {
+    /// Runs a kernel, which takes all words of the step as its one argument.
+    Launch(Shape),
+    /// Copies so many bytes to the first address of the step from the second.
+    Copy { bytes: usize },
+}
+
+/// One thing that the device does in the queue's order, and the words that say with what.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub action: Action,
+    pub words: Box<[u64]>,
+}
+
+/// Records one piece of work.
+pub(crate) struct Recorder {
+    queue: Arc<Queue>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    secret: bool,
+    steps: Vec<Step>,
+    /// Which words of which steps are addresses: step and word.
+    addresses: Vec<(usize, usize)>,
+    /// The placeholders handed out, by rising address.
+    places: Vec<Place>,
+    /// Those that are free again, by their bytes.
+    free: HashMap<usize, Vec<CUdeviceptr>>,
+    /// What the recorded work reads besides its inputs.
+    kept: Vec<Arc<Block>>,
+}
+
+struct Place {
+    start: CUdeviceptr,
+    bytes: usize,
+}
+
+/// What a placeholder stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stand {
+    /// A buffer that each run binds: one of the inputs, or of the results.
+    Bound(usize),
+    /// Memory of the work itself, at so many bytes from its start.
+    Workspace(u64),
+}
+
+/// A word of a step that depends on what is bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Patch {
+    pub step: usize,
+    pub word: usize,
+    /// A bound buffer; the workspace is the last.
+    pub buffer: usize,
+    /// Bytes from the buffer's start.
+    pub offset: u64,
+}
+
+/// A recorded piece of work.
+pub(crate) struct Recording {
+    pub steps: Vec<Step>,
+    pub patches: Vec<Patch>,
+    /// Words of memory that it needs besides what is bound.
+    pub workspace_words: usize,
+    /// Whether secrets are in that memory for a while.
+    pub secret: bool,
+    /// Never read: the recorded addresses are theirs.
+    pub _kept: Vec<Arc<Block>>,
+}
+
+/// No device has memory there.
+const FIRST_PLACE: CUdeviceptr = 1 << 60;
+/// The alignment of the driver's allocations.
+const ALIGNMENT: u64 = 256;
+
+impl Recorder {
+    pub(super) fn new(queue: &Arc<Queue>) -> Arc<Self> {
+        Arc::new(Recorder {
+            queue: queue.clone(),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// A placeholder for so many words.
+    pub(crate) fn place(self: &Arc<Self>, words: usize, secret: bool) -> Buffer {
+        let bytes = bytes_of(words);
+        let state = &mut *self.state.lock();
+        state.secret |= secret;
+        let pointer = match state.free.get_mut(&bytes).and_then(Vec::pop) {
+            Some(pointer) => pointer,
+            None => {
+                let start = state.places.last().map_or(FIRST_PLACE, |last| {
+                    (last.start + last.bytes as u64).next_multiple_of(ALIGNMENT)
+                });
+                state.places.push(Place { start, bytes });
+                start
+            }
+        };
+        Buffer::new(Owner::Recorder(self.clone()), pointer, words, secret)
+    }
+
+    pub(super) fn give_back(&self, pointer: CUdeviceptr, bytes: usize) {
+        let mut state = self.state.lock();
+        if !state.closed {
+            state.free.entry(bytes).or_default().push(pointer);
+        }
+    }
+
+    /// Writes down a step; `addresses` are the words that hold some.
+    pub(super) fn push(
+        &self,
+        action: Action,
+        words: &[u64],
+        addresses: impl Iterator<Item = usize>,
+    ) {
+        let mut state = self.state.lock();
+        let step = state.steps.len();
+        state.addresses.extend(addresses.map(|word| (step, word)));
+        state.steps.push(Step {
+            action,
+            words: words.into(),
+        });
+    }
+
+    /// Keeps memory that the work reads from being used for anything else.
+    pub(super) fn keep(&self, block: &Arc<Block>) {
+        let mut state = self.state.lock();
+        if !state.kept.iter().any(|kept| Arc::ptr_eq(kept, block)) {
+            state.kept.push(block.clone());
+        }
+    }
+
+    /// Ends the recording; the bound buffers are the inputs, then the results, each a placeholder.
+    pub(crate) fn close(&self, bound: &[Arc<Buffer>]) -> Recording {
+        let state = &mut *self.state.lock();
+        state.closed = true;
+        state.free.clear();
+        let mut end = 0;
+        let stands: Vec<Stand> = state
+            .places
+            .iter()
+            .map(|place| {
+                let bound = bound
+                    .iter()
+                    .position(|buffer| buffer.address() == place.start);
+                bound.map_or_else(
+                    || {
+                        let start = end;
+                        end = (end + place.bytes as u64).next_multiple_of(ALIGNMENT);
+                        Stand::Workspace(start)
+                    },
+                    Stand::Bound,
+                )
+            })
+            .collect();
+        let patches = state.addresses.iter().filter_map(|&(step, word)| {
+            let address = state.steps[step].words[word];
+            let index = state
+                .places
+                .partition_point(|place| place.start <= address)
+                .checked_sub(1)?;
+            let place = &state.places[index];
+            let within: Range<u64> = 0..place.bytes as u64;
+            let offset = address - place.start;
+            if !within.contains(&offset) {
+                return None;
+            }
+            let (buffer, offset) = match stands[index] {
+                Stand::Bound(buffer) => (buffer, offset),
+                Stand::Workspace(start) => (bound.len(), start + offset),
+            };
+            Some(Patch {
+                step,
+                word,
+                buffer,
+                offset,
+            })
+        });
+        let patches = patches.collect();
+        Recording {
+            steps: std::mem::take(&mut state.steps),
+            patches,
+            secret: state.secret,
+            workspace_words: end as usize / size_of::<u64>(),
+            _kept: std::mem::take(&mut state.kept),
+        }
+    }
+}
