@@ -7,6 +7,7 @@
 mod batch;
 mod convert;
 mod elementwise;
+mod embed;
 mod encrypt;
 mod keys;
 mod ntt;
@@ -19,6 +20,7 @@ pub(crate) use convert::{
     ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
 };
 pub(crate) use elementwise::{Binary, Combination, Multiple};
+pub(crate) use embed::{Centre, Columns, Constant, Embedding, Round, Rows, Towards};
 pub(crate) use encrypt::{Decrypt, Encrypt};
 pub(crate) use keys::{HoldKey, MakeKey};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
@@ -208,6 +210,7 @@ pub(crate) struct Kernels {
     movers: strided::Movers,
     sample: sample::Sample,
     encryption: encrypt::Encryption,
+    embed: embed::Embed,
 }
 
 impl Kernels {
@@ -232,6 +235,7 @@ impl Kernels {
             movers: strided::Movers::load(device)?,
             sample: sample::Sample::load(device)?,
             encryption: encrypt::Encryption::load(device, core)?,
+            embed: embed::Embed::load(device)?,
         })
     }
 

@@ -3,11 +3,11 @@
 use super::sample::Expansion;
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{Decrypt, Encrypt};
+use crate::kernels::{Binary, Combination, Decrypt, Encrypt};
 use crate::keys::{EncryptionKey, SecretKey};
 use crate::queue::Buffer;
 use crate::values::{Ciphertext, Plaintext};
-use fhelium_ckks::draws::{Purpose, SecretEncryptionDraw, public_encryption};
+use fhelium_ckks::draws::{FloodingDraw, Purpose, SecretEncryptionDraw, public_encryption};
 use fhelium_ckks::{CipherState, CkksError, NoiseFlooding, PlainState, Randomness};
 
 impl Context {
@@ -139,8 +139,42 @@ impl Context {
         flooding: NoiseFlooding,
         randomness: &Randomness,
     ) -> Result<Plaintext> {
-        let plaintext = self.download_plaintext(&plaintext)?;
-        let flooded = self.host().flood(plaintext, flooding, randomness)?;
-        self.upload_plaintext(&flooded)
+        self.check_parameters("decrypt", "plaintext", plaintext.parameters)?;
+        let level = plaintext.state.level;
+        let items: usize = plaintext.batch_shape.iter().product();
+        self.check_rows("decrypt", items)?;
+        let draw = FloodingDraw::new(self.host(), level, items, flooding, randomness)?;
+        let largest = draw
+            .coefficients
+            .iter()
+            .fold(0.0f64, |max, c| max.max(c.abs()));
+        let _order = self.queue().lock();
+        let joined = self.join("decrypt", &[("plaintext", &plaintext.data)])?;
+        let coefficients = self.queue().allocate_secret(draw.coefficients.len())?;
+        self.queue().fill(&coefficients, &draw.coefficients)?;
+        let noise = self.queue().allocate_secret(plaintext.data.words())?;
+        self.round(&coefficients, &draw.scale, largest, &noise, level)?;
+        let result = self.plain_result(plaintext.state.clone(), plaintext.batch_shape.clone())?;
+        let target = self.plain_polynomials(&result);
+        let arguments = Binary {
+            primes: self.tables().primes(),
+            a: self.plain_polynomials(&plaintext),
+            b: self.operand(&noise, 1, level + 1),
+            target: target.data,
+            target_batch_stride: target.batch_stride,
+            target_part_stride: target.part_stride,
+            basis: self.basis(level + 1),
+            log_n: self.parameters().log_n(),
+            parts: 1,
+            a_parts: 1,
+            b_parts: 1,
+        };
+        // SAFETY: all three have the same items and limbs.
+        unsafe {
+            self.kernels()
+                .combine(self.queue(), Combination::Add, items, &arguments)?
+        };
+        joined.leave()?;
+        Ok(result)
     }
 }

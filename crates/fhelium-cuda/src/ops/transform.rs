@@ -63,29 +63,43 @@ impl Context {
     /// As [`forward`](Self::forward).
     pub fn inverse(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
         let limbs = self.transformed(buffer, level, polynomials);
-        let stride = (limbs * self.n()) as u64;
         let _order = self.queue().lock();
         let joined = self.join("inverse", &[("buffer", buffer)])?;
+        self.inverse_over(buffer, buffer, self.basis(limbs), polynomials)?;
+        joined.leave()
+    }
+
+    /// The inverse of [`forward_over`](Self::forward_over), from one buffer to another or in place.
+    pub(super) fn inverse_over(
+        &self,
+        source: &Buffer,
+        target: &Buffer,
+        basis: Basis,
+        polynomials: usize,
+    ) -> Result<()> {
+        let stride = basis.limbs as u64 * self.n() as u64;
         let log_n = self.parameters().log_n();
         let pass_a = InverseA {
             primes: self.tables().primes(),
             scales: self.tables().plain_scales(),
-            source: buffer.address(),
-            target: buffer.address(),
+            source: target.address(),
+            target: target.address(),
             source_stride: stride,
             target_stride: stride,
-            basis: self.basis(limbs),
+            basis,
             log_n,
             log_b: split(log_n).1,
         };
-        let pass_b = self.pass_b(buffer, self.basis(limbs), polynomials);
-        // SAFETY: as in `forward`.
+        let pass_b = PassB {
+            source: source.address(),
+            ..self.pass_b(target, basis, polynomials)
+        };
+        // SAFETY: both buffers hold all limbs of all polynomials; each block writes what it read.
         unsafe {
             self.kernels().inverse_b(self.queue(), &pass_b)?;
             self.kernels()
-                .inverse_a(self.queue(), Outcome::Canonical, polynomials, &pass_a)?;
+                .inverse_a(self.queue(), Outcome::Canonical, polynomials, &pass_a)
         }
-        joined.leave()
     }
 
     fn transformed(&self, buffer: &Buffer, level: usize, polynomials: usize) -> usize {

@@ -9,6 +9,7 @@ pub(crate) use recorder::{Action, Function, Patch, Recorder, Recording, Shape, S
 
 use crate::device::Device;
 use crate::error::{CudaError, Result, driver};
+use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::sys::{self, CUstream};
 use cudarc::driver::{CudaEvent, CudaStream, result};
 use foreign::{Arena, Handle};
@@ -254,7 +255,7 @@ impl Queue {
     ///
     /// # Panics
     /// When the buffer is smaller: the callers size it.
-    pub(crate) fn fill<T: Copy>(&self, buffer: &Buffer, values: &[T]) -> Result<()> {
+    pub(crate) fn fill<T: NoUninit>(&self, buffer: &Buffer, values: &[T]) -> Result<()> {
         assert!(size_of_val(values) <= buffer.words() * size_of::<u64>());
         let _order = self.lock();
         self.refuse_capture("an upload")?;
@@ -288,22 +289,35 @@ impl Queue {
     /// # Panics
     /// When the buffer holds fewer.
     pub(crate) fn download_first(&self, buffer: &Buffer, count: usize) -> Result<Vec<u64>> {
-        assert!(count <= buffer.words());
+        let mut words = vec![0; count];
+        self.read(buffer, &mut words)?;
+        Ok(words)
+    }
+
+    /// Reads values from the beginning of a buffer of this queue.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    ///
+    /// # Panics
+    /// When the buffer is smaller: the callers size it.
+    pub(crate) fn read<T: AnyBitPattern>(&self, buffer: &Buffer, values: &mut [T]) -> Result<()> {
+        assert!(size_of_val(values) <= buffer.words() * size_of::<u64>());
         let _order = self.lock();
         self.refuse_capture("a download")?;
         self.refuse_placeholder(buffer)?;
-        let mut words = vec![0; count];
-        if !words.is_empty() {
-            self.bind()?;
-            let stream = self.handle();
-            // SAFETY: the vector holds as many words and lives until the stream has been waited for.
-            unsafe {
-                result::memcpy_dtoh_async(&mut words, buffer.address(), stream)
-                    .and_then(|()| result::stream::synchronize(stream))
-            }
-            .map_err(driver("copying from the device"))?;
+        if values.is_empty() {
+            return Ok(());
         }
-        Ok(words)
+        self.bind()?;
+        let stream = self.handle();
+        // SAFETY: the slice is no larger than the buffer, any bytes are values of its type, and it
+        // lives until the stream has been waited for.
+        unsafe {
+            result::memcpy_dtoh_async(values, buffer.address(), stream)
+                .and_then(|()| result::stream::synchronize(stream))
+        }
+        .map_err(driver("copying from the device"))
     }
 
     /// Copies words from one buffer to another, starting at the given words.

@@ -4,6 +4,7 @@
 // indexing, barriers and arithmetic are those of the device; its timing and races are not.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,8 @@ inline unsigned __brev(unsigned x) {
 }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
+inline long long __double2ll_rn(double x) { return llrint(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
 inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
 void fh_barrier();
