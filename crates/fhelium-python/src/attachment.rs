@@ -54,15 +54,4 @@ impl Attachment {
             Attachment::Open(open) => &open.parameters,
         }
     }
-
-    /// Where the value is; loaded values are in host memory.
-    pub fn device(&self) -> String {
-        match self {
-            Attachment::To(engine) => engine.device().to_string(),
-            Attachment::Open(open) => match open.engine.get() {
-                Some(engine) => engine.device().to_string(),
-                None => "cpu".to_owned(),
-            },
-        }
-    }
 }

@@ -3,10 +3,11 @@
 use crate::arrays::tensor_to_python;
 use crate::errors::{OrRaise, bad_argument};
 use crate::ir::{attributes_from, operation_from_name};
-use crate::keys::{PyEvaluationKeys, PyKeySet, PyPublicKey, PySecretKey};
+use crate::keys::{PyEvaluationKey, PyEvaluationKeys, PyKeySet, PyPublicKey, PySecretKey};
 use crate::parameters::PyParameters;
 use crate::values::{PyCiphertext, PyPlaintext, value_from, value_to_python};
 use fhelium_ckks::NoiseFlooding;
+use fhelium_runtime::cuda::MemoryUse;
 use fhelium_runtime::{Device, EncryptionKey, Engine, EngineOptions, OperationBackend, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -21,12 +22,15 @@ pub struct PyEngine(pub Arc<Engine>);
 #[pymethods]
 impl PyEngine {
     #[new]
-    #[pyo3(signature = (parameters, *, device = "cpu", threads = None, seed = None))]
+    #[pyo3(signature = (
+        parameters, *, device = "cpu", threads = None, memory_limit = None, seed = None
+    ))]
     fn new(
         py: Python<'_>,
         parameters: &PyParameters,
         device: &str,
         threads: Option<i64>,
+        memory_limit: Option<i64>,
         seed: Option<u64>,
     ) -> PyResult<Self> {
         let threads = match threads {
@@ -38,10 +42,21 @@ impl PyEngine {
                 )));
             }
         };
+        let memory_limit = match memory_limit {
+            None => None,
+            Some(bytes) if bytes > 0 => Some(bytes as usize),
+            Some(bytes) => {
+                return Err(bad_argument(format!(
+                    "memory_limit is bytes of the device's memory, or None for all of it, found \
+                     {bytes}"
+                )));
+            }
+        };
         let options = EngineOptions {
             device: device.parse::<Device>().or_raise()?,
             threads,
             tier: None,
+            memory_limit,
             seed,
             backend: OperationBackend::standard(),
         };
@@ -66,6 +81,42 @@ impl PyEngine {
     #[getter]
     fn device(&self) -> String {
         self.0.device().to_string()
+    }
+
+    /// What of its device's memory the engine uses; None on the CPU.
+    fn memory(&self) -> Option<PyMemoryUse> {
+        self.0.memory().map(PyMemoryUse)
+    }
+
+    /// Waits until everything that was asked of the engine is done.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.synchronize()).or_raise()
+    }
+
+    /// A value or keys on this engine's device.
+    fn _to<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let engine = &self.0;
+        Ok(if let Ok(value) = value.cast::<PyCiphertext>() {
+            value.get().placed(py, engine)?
+        } else if let Ok(value) = value.cast::<PyPlaintext>() {
+            value.get().placed(py, engine)?
+        } else if let Ok(key) = value.cast::<PyEvaluationKey>() {
+            Bound::new(py, key.get().placed(py, engine)?)?.into_any()
+        } else if let Ok(key) = value.cast::<PySecretKey>() {
+            Bound::new(py, key.get().placed(py, engine)?)?.into_any()
+        } else if let Ok(key) = value.cast::<PyPublicKey>() {
+            Bound::new(py, key.get().placed(py, engine)?)?.into_any()
+        } else if let Ok(keys) = value.cast::<PyEvaluationKeys>() {
+            Bound::new(py, keys.get().placed(py, engine)?)?.into_any()
+        } else if let Ok(keys) = value.cast::<PyKeySet>() {
+            Bound::new(py, keys.get().placed(py, engine)?)?.into_any()
+        } else {
+            return Err(PyTypeError::new_err(format!(
+                "to: expected a Ciphertext, a Plaintext or keys, found {}",
+                class_name(value)
+            )));
+        })
     }
 
     /// Bytes of the evaluation keys that keygen would make, known before it does.
@@ -227,6 +278,48 @@ impl PyEngine {
 
     fn __repr__(&self) -> String {
         format!("<Engine on {} of {}>", self.device(), self.0.parameters())
+    }
+}
+
+/// Bytes of a device's memory that an engine uses.
+#[pyclass(name = "MemoryUse", module = "fhelium", frozen)]
+pub struct PyMemoryUse(MemoryUse);
+
+#[pymethods]
+impl PyMemoryUse {
+    /// Held by live values, keys and tables.
+    #[getter]
+    fn used(&self) -> usize {
+        self.0.used
+    }
+
+    /// Freed and kept for the next operations.
+    #[getter]
+    fn kept(&self) -> usize {
+        self.0.kept
+    }
+
+    /// The most that was ever used at once.
+    #[getter]
+    fn peak(&self) -> usize {
+        self.0.peak
+    }
+
+    /// The limit on `used` and `kept` together, if one was set.
+    #[getter]
+    fn limit(&self) -> Option<usize> {
+        self.0.limit
+    }
+
+    fn __repr__(&self) -> String {
+        let MemoryUse {
+            used,
+            kept,
+            peak,
+            limit,
+        } = self.0;
+        let limit = limit.map_or_else(|| "None".to_owned(), |limit| limit.to_string());
+        format!("<MemoryUse used={used} kept={kept} peak={peak} limit={limit}>")
     }
 }
 

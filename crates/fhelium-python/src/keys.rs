@@ -1,12 +1,15 @@
 //! Keys.
 
-use crate::errors::raise;
+use crate::errors::{OrRaise, raise};
 use crate::ir::PyType;
 use crate::parameters::PyParameters;
 use crate::saving::{Reduced, reduce, refuse_pickling};
+use crate::values::{device_note, engine_on};
 use fhelium_ckks::{KeyKind, Parameters, normalize_step};
 use fhelium_runtime::persist::Object;
-use fhelium_runtime::{EvaluationKeys, KeySet, KeySwitchKey, PublicKey, SecretKey, Value};
+use fhelium_runtime::{
+    Device, Engine, EvaluationKeys, KeySet, KeySwitchKey, PublicKey, SecretKey, Value,
+};
 use fhelium_state::ErrorKind;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -54,6 +57,28 @@ macro_rules! objects {
     )*};
 }
 
+/// Each on an engine's device.
+macro_rules! places {
+    ($($class:ident => $place:ident, $field:ident;)*) => {$(
+        impl $class {
+            /// The same on an engine's device.
+            pub fn placed(&self, py: Python<'_>, engine: &Engine) -> PyResult<Self> {
+                let $field = py.detach(|| engine.$place(&self.$field)).or_raise()?;
+                let parameters = self.parameters.clone();
+                Ok($class { $field, parameters })
+            }
+        }
+    )*};
+}
+
+places! {
+    PySecretKey => place, key;
+    PyPublicKey => place, key;
+    PyEvaluationKey => place, key;
+    PyEvaluationKeys => place_keys, keys;
+    PyKeySet => place_key_set, keys;
+}
+
 objects! {
     PySecretKey => SecretKey, key;
     PyPublicKey => PublicKey, key;
@@ -76,6 +101,23 @@ impl PySecretKey {
         PyParameters(self.parameters.clone())
     }
 
+    /// Where it is.
+    #[getter]
+    fn device(&self) -> String {
+        self.key.device().to_string()
+    }
+
+    /// The same key on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        if own.key.device() == device {
+            return Ok(slf.clone());
+        }
+        let engine = engine_on(py, &own.parameters, device)?;
+        Bound::new(py, own.placed(py, &engine)?)
+    }
+
     /// Bytes.
     #[getter]
     fn nbytes(&self) -> usize {
@@ -96,7 +138,8 @@ impl PySecretKey {
     }
 
     fn __repr__(&self) -> String {
-        format!("<SecretKey of secret {}>", self.key.secret_id())
+        let device = device_note(self.key.device());
+        format!("<SecretKey of secret {}{device}>", self.key.secret_id())
     }
 }
 
@@ -112,6 +155,23 @@ impl PyPublicKey {
     #[getter]
     fn parameters(&self) -> PyParameters {
         PyParameters(self.parameters.clone())
+    }
+
+    /// Where it is.
+    #[getter]
+    fn device(&self) -> String {
+        self.key.device().to_string()
+    }
+
+    /// The same key on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        if own.key.device() == device {
+            return Ok(slf.clone());
+        }
+        let engine = engine_on(py, &own.parameters, device)?;
+        Bound::new(py, own.placed(py, &engine)?)
     }
 
     /// Bytes.
@@ -133,7 +193,8 @@ impl PyPublicKey {
     }
 
     fn __repr__(&self) -> String {
-        format!("<PublicKey of secret {}>", self.key.secret_id())
+        let device = device_note(self.key.device());
+        format!("<PublicKey of secret {}{device}>", self.key.secret_id())
     }
 }
 
@@ -175,6 +236,23 @@ impl PyEvaluationKey {
         PyParameters(self.parameters.clone())
     }
 
+    /// Where it is.
+    #[getter]
+    fn device(&self) -> String {
+        self.key.device().to_string()
+    }
+
+    /// The same key on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        if own.key.device() == device {
+            return Ok(slf.clone());
+        }
+        let engine = engine_on(py, &own.parameters, device)?;
+        Bound::new(py, own.placed(py, &engine)?)
+    }
+
     /// Bytes: one half and the seed of the other.
     #[getter]
     fn nbytes(&self) -> usize {
@@ -202,9 +280,10 @@ impl PyEvaluationKey {
             .step()
             .map_or_else(String::new, |step| format!(" by {step}"));
         format!(
-            "<EvaluationKey for {}{step} of secret {}>",
+            "<EvaluationKey for {}{step} of secret {}{}>",
             self.kind(),
-            self.key.secret_id()
+            self.key.secret_id(),
+            device_note(self.key.device())
         )
     }
 }
@@ -331,6 +410,23 @@ impl PyKeySet {
         PyParameters(self.parameters.clone())
     }
 
+    /// Where it is.
+    #[getter]
+    fn device(&self) -> String {
+        self.keys.secret.device().to_string()
+    }
+
+    /// The same keys on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        if own.keys.secret.device() == device {
+            return Ok(slf.clone());
+        }
+        let engine = engine_on(py, &own.parameters, device)?;
+        Bound::new(py, own.placed(py, &engine)?)
+    }
+
     /// The key that decrypts.
     #[getter]
     fn secret(&self) -> PySecretKey {
@@ -400,10 +496,11 @@ impl PyKeySet {
 
     fn __repr__(&self) -> String {
         format!(
-            "<KeySet of secret {}: rotations {:?}, {} bytes>",
+            "<KeySet of secret {}: rotations {:?}, {} bytes{}>",
             self.keys.secret.secret_id(),
             self.rotations().keys(),
-            self.nbytes()
+            self.nbytes(),
+            device_note(self.keys.secret.device())
         )
     }
 }
@@ -421,6 +518,14 @@ impl PyEvaluationKeys {
     #[getter]
     fn parameters(&self) -> PyParameters {
         PyParameters(self.parameters.clone())
+    }
+
+    /// The same keys on a device.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        let engine = engine_on(py, &own.parameters, device)?;
+        Bound::new(py, own.placed(py, &engine)?)
     }
 
     /// The key that encrypts, if it is here.

@@ -3,7 +3,7 @@
 use crate::attachment::Attachment;
 use crate::compile::{PyCallableCore, PyCompilation, PySpecialization};
 use crate::engine::{PyEngine, class_name};
-use crate::errors::raise;
+use crate::errors::{OrRaise, raise};
 use crate::ir::PyProgram;
 use crate::keys::{
     PyEvaluationKey, PyEvaluationKeys, PyKeySet, PyPublicKey, PyRotationKeys, PySecretKey,
@@ -12,8 +12,8 @@ use crate::parameters::PyParameters;
 use crate::scale::PyScale;
 use crate::values::{PyCiphertext, PyPlaintext, public_classes, wrap_ciphertext, wrap_plaintext};
 use fhelium_ckks::Parameters;
-use fhelium_runtime::Engine;
 use fhelium_runtime::persist::{self, Inspection, Kind, Object, PersistError, SaveOptions};
+use fhelium_runtime::{Engine, RuntimeError};
 use fhelium_state::ErrorKind;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyFileExistsError, PyTypeError};
@@ -102,6 +102,11 @@ fn object_to_python<'py>(
     if let Some(engine) = engine {
         check_engine(&object, &engine.0)?;
     }
+    let object = match (object, engine) {
+        // Its materials are placed one by one.
+        (object @ Object::Compilation(_), _) | (object, None) => object,
+        (object, Some(engine)) => py.detach(|| placed(object, &engine.0)).or_raise()?,
+    };
     let attachment = |parameters| match engine {
         Some(engine) => Attachment::To(engine.0.clone()),
         None => Attachment::open(parameters),
@@ -131,6 +136,20 @@ fn object_to_python<'py>(
         Object::Compilation(compilation) => {
             Bound::new(py, PyCompilation::loaded(py, compilation, engine)?)?.into_any()
         }
+    })
+}
+
+/// What was loaded, on an engine's device.
+fn placed(object: Object, engine: &Engine) -> Result<Object, RuntimeError> {
+    Ok(match object {
+        Object::Ciphertext(value, own) => Object::Ciphertext(engine.place(&value)?, own),
+        Object::Plaintext(value, own) => Object::Plaintext(engine.place(&value)?, own),
+        Object::SecretKey(key, own) => Object::SecretKey(engine.place(&key)?, own),
+        Object::PublicKey(key, own) => Object::PublicKey(engine.place(&key)?, own),
+        Object::EvaluationKey(key, own) => Object::EvaluationKey(engine.place(&key)?, own),
+        Object::EvaluationKeys(keys, own) => Object::EvaluationKeys(engine.place_keys(&keys)?, own),
+        Object::KeySet(keys, own) => Object::KeySet(engine.place_key_set(&keys)?, own),
+        other @ (Object::Parameters(_) | Object::Program(_) | Object::Compilation(_)) => other,
     })
 }
 

@@ -9,6 +9,7 @@ use crate::keys::PyEvaluationKey;
 use crate::parameters::PyParameters;
 use crate::saving::{Reduced, reduce};
 use crate::scale::PyScale;
+use fhelium_ckks::Parameters;
 use fhelium_runtime::persist::Object;
 use fhelium_runtime::{Ciphertext, Device, Engine, Plaintext, Value};
 use pyo3::exceptions::PyRuntimeError;
@@ -31,13 +32,17 @@ pub struct PyPlaintext {
     pub attachment: Attachment,
 }
 
-fn check_device(device: &str) -> PyResult<()> {
-    match device.parse::<Device>().or_raise()? {
-        Device::Cpu => Ok(()),
-        other => Err(crate::errors::raise(
-            fhelium_state::ErrorKind::Device,
-            format!("device {other} cannot be used: this build has no CUDA kernels"),
-        )),
+/// The engine on a device that the value of another place joins there.
+pub fn engine_on(py: Python<'_>, parameters: &Parameters, device: Device) -> PyResult<Arc<Engine>> {
+    // Making one takes a while.
+    py.detach(|| Engine::on(parameters, device)).or_raise()
+}
+
+/// The part of a `repr` that names a device; nothing for host memory.
+pub fn device_note(device: Device) -> String {
+    match device {
+        Device::Cpu => String::new(),
+        Device::Cuda(_) => format!(" device={device}"),
     }
 }
 
@@ -46,12 +51,32 @@ impl PyCiphertext {
     pub fn object(&self) -> Object {
         Object::Ciphertext(self.value.clone(), self.attachment.parameters().clone())
     }
+
+    /// The same on an engine's device, as one of the engine's.
+    pub fn placed<'py>(
+        &self,
+        py: Python<'py>,
+        engine: &Arc<Engine>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let value = py.detach(|| engine.place(&self.value)).or_raise()?;
+        wrap_ciphertext(py, value, Attachment::To(engine.clone()))
+    }
 }
 
 impl PyPlaintext {
     /// What a file holds of it.
     pub fn object(&self) -> Object {
         Object::Plaintext(self.value.clone(), self.attachment.parameters().clone())
+    }
+
+    /// The same on an engine's device, as one of the engine's.
+    pub fn placed<'py>(
+        &self,
+        py: Python<'py>,
+        engine: &Arc<Engine>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let value = py.detach(|| engine.place(&self.value)).or_raise()?;
+        wrap_plaintext(py, value, Attachment::To(engine.clone()))
     }
 }
 
@@ -92,7 +117,7 @@ impl PyCiphertext {
     /// Where its residues are.
     #[getter]
     fn device(&self) -> String {
-        self.attachment.device()
+        self.value.device().to_string()
     }
 
     /// Bytes of its residues.
@@ -114,9 +139,14 @@ impl PyCiphertext {
     }
 
     /// The same ciphertext on a device.
-    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        check_device(device)?;
-        Ok(slf.clone())
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, PyAny>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        if own.value.device() == device {
+            return Ok(slf.clone().into_any());
+        }
+        let engine = engine_on(py, own.attachment.parameters(), device)?;
+        own.placed(py, &engine)
     }
 
     /// The residues, shape (batch..., parts, primes, N) in the transform domain: for tests.
@@ -124,7 +154,9 @@ impl PyCiphertext {
         let n = self.attachment.parameters().n();
         let mut shape = self.value.batch_shape().to_vec();
         shape.extend([self.value.state().parts, self.value.state().level + 1, n]);
-        crate::arrays::array_to_python(py, &shape, self.value.host().or_raise()?.data().to_vec())
+        let parameters = self.attachment.parameters();
+        let here = py.detach(|| self.value.to_host(parameters)).or_raise()?;
+        crate::arrays::array_to_python(py, &shape, here.data().to_vec())
     }
 
     #[getter]
@@ -151,11 +183,12 @@ impl PyCiphertext {
 
     fn __repr__(&self) -> String {
         format!(
-            "<Ciphertext level={} scale={} parts={} batch_shape={:?}>",
+            "<Ciphertext level={} scale={} parts={} batch_shape={:?}{}>",
             self.value.state().level,
             self.value.state().scale,
             self.value.state().parts,
-            self.value.batch_shape()
+            self.value.batch_shape(),
+            device_note(self.value.device())
         )
     }
 }
@@ -191,7 +224,7 @@ impl PyPlaintext {
     /// Where its residues are.
     #[getter]
     fn device(&self) -> String {
-        self.attachment.device()
+        self.value.device().to_string()
     }
 
     /// Bytes of its residues.
@@ -207,9 +240,14 @@ impl PyPlaintext {
     }
 
     /// The same plaintext on a device.
-    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        check_device(device)?;
-        Ok(slf.clone())
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, PyAny>> {
+        let device = device.parse::<Device>().or_raise()?;
+        let (py, own) = (slf.py(), slf.get());
+        if own.value.device() == device {
+            return Ok(slf.clone().into_any());
+        }
+        let engine = engine_on(py, own.attachment.parameters(), device)?;
+        own.placed(py, &engine)
     }
 
     #[getter]
@@ -236,10 +274,11 @@ impl PyPlaintext {
 
     fn __repr__(&self) -> String {
         format!(
-            "<Plaintext level={} scale={} batch_shape={:?}>",
+            "<Plaintext level={} scale={} batch_shape={:?}{}>",
             self.value.state().level,
             self.value.state().scale,
-            self.value.batch_shape()
+            self.value.batch_shape(),
+            device_note(self.value.device())
         )
     }
 }

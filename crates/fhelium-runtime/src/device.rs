@@ -14,7 +14,34 @@ pub enum Device {
     Cuda(u32),
 }
 
+/// The kinds of places, each with kernels of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum DeviceKind {
+    /// The host.
+    #[default]
+    Cpu,
+    /// CUDA devices.
+    Cuda,
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Cuda => "cuda",
+        })
+    }
+}
+
 impl Device {
+    /// The kind of place.
+    pub fn kind(self) -> DeviceKind {
+        match self {
+            Device::Cpu => DeviceKind::Cpu,
+            Device::Cuda(_) => DeviceKind::Cuda,
+        }
+    }
+
     /// The CUDA device of this ordinal.
     pub(crate) fn cuda(ordinal: usize) -> Self {
         Device::Cuda(u32::try_from(ordinal).unwrap_or(u32::MAX))

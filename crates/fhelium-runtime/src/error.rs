@@ -4,6 +4,7 @@ use crate::cache::RecursivePreparation;
 use crate::signature::Difference;
 use crate::tensor::TensorError;
 use fhelium_ckks::CkksError;
+use fhelium_cuda::CudaError;
 use fhelium_ir::{IrError, KeyKind, Location};
 use fhelium_passes::PipelineError;
 use fhelium_state::{ErrorKind, StateError};
@@ -34,7 +35,10 @@ pub enum RuntimeError {
     /// A key or value of another secret or of other parameters.
     #[error("{0}")]
     KeyMismatch(String),
-    /// A device that is missing, or not the value's.
+    /// A device that is missing or fails, or its memory.
+    #[error(transparent)]
+    Cuda(CudaError),
+    /// A device that cannot be used, or not the value's.
     #[error("{0}")]
     Device(String),
     /// An argument of the wrong value, shape or type.
@@ -74,6 +78,7 @@ impl RuntimeError {
             RuntimeError::Value(_) => ErrorKind::Value,
             RuntimeError::MissingKeys(_) => ErrorKind::MissingKey,
             RuntimeError::KeyMismatch(_) => ErrorKind::KeyMismatch,
+            RuntimeError::Cuda(error) => error.kind(),
             RuntimeError::Device(_) => ErrorKind::Device,
             RuntimeError::Link(_) | RuntimeError::Implementation(_) => ErrorKind::Link,
             RuntimeError::SpecializationMiss(_) => ErrorKind::SpecializationMiss,
@@ -99,6 +104,16 @@ impl RuntimeError {
                 location: location.clone(),
                 error: Box::new(error),
             },
+        }
+    }
+}
+
+impl From<CudaError> for RuntimeError {
+    /// What the scheme refuses is the same error wherever it is refused.
+    fn from(error: CudaError) -> Self {
+        match error {
+            CudaError::Ckks(error) => RuntimeError::Ckks(error),
+            error => RuntimeError::Cuda(error),
         }
     }
 }

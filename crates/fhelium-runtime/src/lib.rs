@@ -23,7 +23,7 @@ mod value;
 
 pub use backend::{Implementation, Invocation, Operands, OperationBackend, Results};
 pub use cache::{CacheCounters, RecursivePreparation, SpecializationCache};
-pub use device::Device;
+pub use device::{Device, DeviceKind};
 pub use engine::{Engine, EngineOptions, EvaluationKeys, KeySet};
 pub use error::{MissingKey, MissingKeys, RuntimeError, SpecializationMiss};
 pub use link::{Executable, LinkOptions, Manifest, ManifestEntry, Memory, RequiredKey, link};

@@ -2,6 +2,7 @@
 
 use crate::{Device, RuntimeError};
 use fhelium_ckks::{CipherState, KeyKind, ParametersId, PlainState, SecretId};
+use fhelium_cuda::Context;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +13,18 @@ pub trait Movable: Sized + fmt::Debug + Send + Sync + 'static {
 
     /// What messages call it, with its article.
     const NOUN: &'static str;
+
+    /// Copies it to a device.
+    ///
+    /// # Errors
+    /// Other parameters than the context's; memory or a device that fails.
+    fn upload(&self, context: &Context) -> fhelium_cuda::Result<Self::Cuda>;
+
+    /// Copies it back: the bits that were uploaded.
+    ///
+    /// # Errors
+    /// As [`Movable::upload`].
+    fn download(there: &Self::Cuda, context: &Context) -> fhelium_cuda::Result<Self>;
 
     /// The ordinal of the device that holds it.
     fn ordinal(there: &Self::Cuda) -> usize;
@@ -45,6 +58,16 @@ pub enum EncryptionKey<'a> {
     Secret(&'a SecretKey),
 }
 
+impl EncryptionKey<'_> {
+    /// Where it is.
+    pub fn device(&self) -> Device {
+        match self {
+            EncryptionKey::Public(key) => key.device(),
+            EncryptionKey::Secret(key) => key.device(),
+        }
+    }
+}
+
 impl<'a> From<&'a PublicKey> for EncryptionKey<'a> {
     fn from(key: &'a PublicKey) -> Self {
         EncryptionKey::Public(key)
@@ -69,7 +92,7 @@ impl<H: Movable> Placed<H> {
     /// What is in host memory.
     ///
     /// # Errors
-    /// [`RuntimeError::Device`] for one on a device.
+    /// [`RuntimeError::Device`] for one on a device; [`Placed::to_host`] copies it.
     pub fn host(&self) -> Result<&Arc<H>, RuntimeError> {
         match self {
             Placed::Host(here) => Ok(here),
@@ -77,6 +100,21 @@ impl<H: Movable> Placed<H> {
                 "{} is on {}, expected on cpu; move it with .to(\"cpu\")",
                 H::NOUN,
                 self.device()
+            ))),
+        }
+    }
+
+    /// What is on a CUDA device.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Device`] for one in host memory; [`Engine::place`](crate::Engine::place)
+    /// copies it.
+    pub fn cuda(&self) -> Result<&Arc<H::Cuda>, RuntimeError> {
+        match self {
+            Placed::Cuda(there) => Ok(there),
+            Placed::Host(_) => Err(RuntimeError::Device(format!(
+                "{} is on cpu, expected on a CUDA device; move it with .to(\"cuda\")",
+                H::NOUN
             ))),
         }
     }
@@ -187,10 +225,18 @@ same_everywhere! {
 }
 
 macro_rules! movable {
-    ($($kind:ident, $noun:literal, $there:ty;)*) => {$(
+    ($($kind:ident, $noun:literal, $upload:ident, $download:ident;)*) => {$(
         impl Movable for fhelium_ckks::$kind {
-            type Cuda = $there;
+            type Cuda = fhelium_cuda::$kind;
             const NOUN: &'static str = $noun;
+
+            fn upload(&self, context: &Context) -> fhelium_cuda::Result<Self::Cuda> {
+                context.$upload(self)
+            }
+
+            fn download(there: &Self::Cuda, context: &Context) -> fhelium_cuda::Result<Self> {
+                context.$download(there)
+            }
 
             fn ordinal(there: &Self::Cuda) -> usize {
                 there.buffer().queue().device().index()
@@ -200,9 +246,9 @@ macro_rules! movable {
 }
 
 movable! {
-    Ciphertext, "the ciphertext", fhelium_cuda::Ciphertext;
-    Plaintext, "the plaintext", fhelium_cuda::Plaintext;
-    KeySwitchKey, "the evaluation key", fhelium_cuda::KeySwitchKey;
-    SecretKey, "the secret key", fhelium_cuda::SecretKey;
-    PublicKey, "the public key", fhelium_cuda::PublicKey;
+    Ciphertext, "the ciphertext", upload, download;
+    Plaintext, "the plaintext", upload_plaintext, download_plaintext;
+    KeySwitchKey, "the evaluation key", upload_key, download_key;
+    SecretKey, "the secret key", upload_secret, download_secret;
+    PublicKey, "the public key", upload_public, download_public;
 }

@@ -1,6 +1,6 @@
 //! A Program prepared for one signature.
 
-use crate::link::{Executable, LinkOptions, Manifest, RequiredKey, link};
+use crate::link::{Executable, LinkOptions, Manifest, RequiredKey, check_places, link};
 use crate::persist::{CacheOutcome, CacheUse, CompileCache};
 use crate::{CallSignature, Engine, OperationBackend, RuntimeError, Value};
 use fhelium_ir::{Program, Rewriter};
@@ -64,6 +64,8 @@ pub fn prepare(
     let started = Instant::now();
     let mut compilation = source.clone();
     if let Some(arguments) = options.arguments {
+        let program = source.program();
+        check_places(program.name(), program.inputs(), engine, arguments)?;
         specialize_inputs(&mut compilation, arguments)?;
     }
     let (compilation, cache_use) = match options.cache {

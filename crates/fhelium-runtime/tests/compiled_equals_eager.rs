@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{at, encrypt, engine, leaves, message, same_bits};
+use common::{at, encrypt, engine, leaves, message, on_host, same_bits, twin};
 use fhelium_runtime::ir::{
     Attributes, DType, He, Material, OpKind, OutputTree, ProgramBuilder, Tensor as T, Type,
     operations::OperandKind,
@@ -10,7 +10,7 @@ use fhelium_runtime::ir::{
 use fhelium_runtime::passes::{Compilation, default_pipeline};
 use fhelium_runtime::state::Scale;
 use fhelium_runtime::{
-    CallSignature, MaterialBinding, OperationBackend, PrepareOptions, Value, prepare,
+    CallSignature, Device, MaterialBinding, OperationBackend, PrepareOptions, Value, prepare,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -80,11 +80,13 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100,
+    // An emulated device is slow.
+    #![proptest_config(ProptestConfig { cases: if common::device() == Device::Cpu { 100 } else { 12 },
         failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Guards that building a Program and calling eagerly accept and refuse the same operations,
-    /// for the same class of reason, and that the compiled Program gives the eager bits, twice.
+    /// for the same class of reason, that the compiled Program gives the eager bits, twice, and that
+    /// a device gives the CPU's.
     #[test]
     fn random_programs(steps in prop::collection::vec(step(), 1..60)) {
         let (engine, keys) = engine();
@@ -116,6 +118,13 @@ proptest! {
             match (eager, built) {
                 (Ok(results), Ok(built)) => {
                     prop_assert_eq!(results.len(), built.len());
+                    if common::device() != Device::Cpu {
+                        let operands: Vec<Value> = operands.iter().map(on_host).collect();
+                        let twins = twin().apply(step.operation, &operands, &step.attributes, None);
+                        for (result, twin) in results.iter().zip(&twins.unwrap()) {
+                            prop_assert!(same_bits(result, twin), "{step:?} on the device");
+                        }
+                    }
                     ids.extend(built.iter().copied());
                     values.extend(results);
                 }
@@ -198,7 +207,7 @@ fn pick(step: &Step, values: &[Value]) -> Vec<usize> {
 fn residues(values: &[Value]) -> Vec<Vec<u64>> {
     values
         .iter()
-        .map(|value| match value {
+        .map(|value| match on_host(value) {
             Value::Ciphertext(value) => value.host().unwrap().data().to_vec(),
             Value::Plaintext(value) => value.host().unwrap().data().to_vec(),
             _ => Vec::new(),

@@ -1,4 +1,5 @@
-//! Compiles C and C++ for the machine that runs the tests.
+//! Compiles C and C++ for the machine that runs the tests. Tests of other crates include this file
+//! by its path.
 
 // Each test program uses its part of this.
 #![allow(dead_code)]
@@ -63,8 +64,9 @@ pub fn device() {
 }
 
 /// The emulated driver for these sources: built once, for every test process.
-fn emulated_driver() -> PathBuf {
-    let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host/emulator");
+pub fn emulated_driver() -> PathBuf {
+    let own = "../fhelium-cuda/tests/host/emulator";
+    let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join(own);
     let mut hasher = std::hash::DefaultHasher::new();
     for folder in [&emulator, &kernels()] {
         let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -76,11 +78,12 @@ fn emulated_driver() -> PathBuf {
             std::fs::read(file).unwrap().hash(&mut hasher);
         }
     }
-    let built =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulator-{:x}", hasher.finish()));
+    // Cargo names the folder for tests, and none for examples.
+    let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let built = place.join(format!("emulator-{:x}", hasher.finish()));
     let library = built.join("libcuda.so.1");
     if !library.exists() {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let folder = tempfile::tempdir_in(&place).unwrap();
         build_emulated_driver(&emulator, folder.path());
         // Another process may have been as fast; then its library is the same.
         if std::fs::rename(folder.path(), &built).is_ok() {

@@ -94,6 +94,7 @@ impl PyCompilation {
                         Some(engine) => engine.clone(),
                         None => py.detach(|| Engine::for_chain(chain)).or_raise()?,
                     };
+                    let value = py.detach(|| own.place_value(&value)).or_raise()?;
                     value_to_python(py, value, engine.insert(own))?
                 }
             };

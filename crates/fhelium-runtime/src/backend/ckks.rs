@@ -2,7 +2,7 @@
 
 use super::kernels::{Cipher, Kernels, Key, Place, Plain};
 use super::{Implementation, Invocation, Operands, Results, batch};
-use crate::{RuntimeError, Value, tensor};
+use crate::{DeviceKind, RuntimeError, Value, tensor};
 use fhelium_ir::{Ckks, OpKind};
 use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
@@ -28,6 +28,10 @@ impl<P: Kernels> Implementation for CkksKernel<P> {
 
     fn operation(&self) -> OpKind {
         self.operation.into()
+    }
+
+    fn device(&self) -> DeviceKind {
+        P::DEVICE
     }
 
     fn execute(

@@ -1,6 +1,6 @@
 //! What an implementation of an operation is.
 
-use crate::{Device, Engine, RuntimeError, Value};
+use crate::{DeviceKind, Engine, RuntimeError, Value};
 use fhelium_ir::{Attributes, OpKind, Type};
 use smallvec::SmallVec;
 
@@ -46,9 +46,9 @@ pub trait Implementation: Send + Sync {
         1.0
     }
 
-    /// Where it runs.
-    fn device(&self) -> Device {
-        Device::Cpu
+    /// Where it runs. Its encrypted operands are there, and its encrypted results must be.
+    fn device(&self) -> DeviceKind {
+        DeviceKind::Cpu
     }
 
     /// Runs the operation.
@@ -82,6 +82,13 @@ pub(crate) fn run_checked(
             return Err(RuntimeError::Implementation(format!(
                 "the implementation {name:?} of {operation} gave {}, expected {ty}",
                 result.ty()
+            )));
+        }
+        let (found, expected) = (result.device(), invocation.engine.device());
+        if found != expected && !matches!(result, Value::Tensor(_)) {
+            return Err(RuntimeError::Implementation(format!(
+                "the implementation {name:?} of {operation} gave a result on {found}, expected one \
+                 on {expected}"
             )));
         }
     }

@@ -1,7 +1,7 @@
 //! The scheme's operations as the backends see them: the same names on the host and on a device.
 
 use crate::placed::{Movable, Placed};
-use crate::{Engine, RuntimeError, Value};
+use crate::{DeviceKind, Engine, RuntimeError, Value};
 use fhelium_ckks::BatchSpan;
 use std::sync::Arc;
 
@@ -12,6 +12,9 @@ pub(super) trait Place: Send + Sync + Sized + 'static {
 
     /// The name of every kernel here among its operation's implementations.
     const NAME: &'static str;
+
+    /// Where it is.
+    const DEVICE: DeviceKind;
 
     /// The engine's context here.
     fn of(engine: &Engine) -> Result<&Self, RuntimeError>;
@@ -37,6 +40,7 @@ impl Place for fhelium_ckks::Context {
     type Form<H: Movable> = H;
 
     const NAME: &'static str = "host";
+    const DEVICE: DeviceKind = DeviceKind::Cpu;
 
     fn of(engine: &Engine) -> Result<&Self, RuntimeError> {
         Ok(engine.context())
@@ -67,6 +71,48 @@ impl Place for fhelium_ckks::Context {
     }
 }
 
+impl Place for fhelium_cuda::Context {
+    type Form<H: Movable> = H::Cuda;
+
+    const NAME: &'static str = "cuda";
+    const DEVICE: DeviceKind = DeviceKind::Cuda;
+
+    fn of(engine: &Engine) -> Result<&Self, RuntimeError> {
+        engine.cuda().ok_or_else(|| {
+            RuntimeError::Device(format!(
+                "the kernels named \"cuda\" run on engines with device=\"cuda\", and this one is \
+                 on {}",
+                engine.device()
+            ))
+        })
+    }
+
+    fn form<H: Movable>(placed: &Placed<H>) -> Option<&H::Cuda> {
+        match placed {
+            Placed::Cuda(there) => Some(there),
+            Placed::Host(_) => None,
+        }
+    }
+
+    fn placed<H: Movable>(form: H::Cuda) -> Placed<H> {
+        Placed::Cuda(Arc::new(form))
+    }
+
+    fn reshape(value: Value, shape: Vec<usize>) -> Result<Option<Value>, RuntimeError> {
+        Ok(match value {
+            Value::Ciphertext(Placed::Cuda(x)) => {
+                let reshaped = Arc::unwrap_or_clone(x).reshape_batch(shape)?;
+                Some(Value::Ciphertext(Self::placed(reshaped)))
+            }
+            Value::Plaintext(Placed::Cuda(x)) => {
+                let reshaped = Arc::unwrap_or_clone(x).reshape_batch(shape)?;
+                Some(Value::Plaintext(Self::placed(reshaped)))
+            }
+            _ => None,
+        })
+    }
+}
+
 /// Declares the operations and has each context run its own.
 macro_rules! kernels {
     ($($name:ident($($operand:ident: $ty:ty),*) -> $result:ty;)*) => {
@@ -78,6 +124,12 @@ macro_rules! kernels {
         impl Kernels for fhelium_ckks::Context {
             $(fn $name(&self, $($operand: $ty),*) -> Result<$result, RuntimeError> {
                 // The context's own method, which comes before the trait's.
+                Ok(self.$name($($operand),*)?)
+            })*
+        }
+
+        impl Kernels for fhelium_cuda::Context {
+            $(fn $name(&self, $($operand: $ty),*) -> Result<$result, RuntimeError> {
                 Ok(self.$name($($operand),*)?)
             })*
         }

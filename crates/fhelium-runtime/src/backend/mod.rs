@@ -1,7 +1,7 @@
 //! Which implementation runs an operation.
 //!
 //! An [`OperationBackend`] maps operations to [`Implementation`]s. The standard one holds the
-//! host kernels; others may be added. Eager calls and compiled programs select here, by the same
+//! host's and the CUDA kernels; others may be added. Eager calls and compiled programs select here, by the same
 //! rules, and call the same code.
 
 mod batch;
@@ -13,7 +13,7 @@ mod tensor;
 pub(crate) use implementation::run_checked;
 pub use implementation::{Implementation, Invocation, Operands, Results};
 
-use crate::RuntimeError;
+use crate::{DeviceKind, RuntimeError};
 use fhelium_ir::{Attributes, OpKind, Type};
 use indexmap::IndexMap;
 use std::cmp::Ordering;
@@ -37,14 +37,16 @@ struct Registry {
 }
 
 impl OperationBackend {
-    /// The host kernels for every `ckks` and `tensor` operation.
+    /// The kernels named `host` for every `ckks` and `tensor` operation, and those named `cuda`,
+    /// for CUDA devices, for every `ckks` operation.
     pub fn standard() -> Self {
         static STANDARD: OnceLock<OperationBackend> = OnceLock::new();
         STANDARD
             .get_or_init(|| {
                 let mut registry = Registry::default();
                 let host = ckks::implementations::<fhelium_ckks::Context>();
-                for implementation in host.chain(tensor::implementations()) {
+                let cuda = ckks::implementations::<fhelium_cuda::Context>();
+                for implementation in host.chain(tensor::implementations()).chain(cuda) {
                     registry
                         .implementations
                         .entry(implementation.operation())
@@ -143,24 +145,34 @@ impl OperationBackend {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The implementation that runs an operation on operands of these types.
+    /// Where an operation of an engine on `device` runs: operations on ciphertexts there, those on
+    /// clear tensors, which are in host memory, on the host.
+    pub fn place_of(operation: OpKind, device: DeviceKind) -> DeviceKind {
+        match operation {
+            OpKind::Tensor(_) => DeviceKind::Cpu,
+            _ => device,
+        }
+    }
+
+    /// The implementation that runs an operation in a place on operands of these types.
     ///
     /// # Errors
-    /// [`RuntimeError::Link`] where none supports them, where the selected one does not, or where
+    /// [`RuntimeError::Link`] where none there supports them, where the selected one does not, or where
     /// several support them at equal cost.
     pub fn resolve(
         &self,
         operation: OpKind,
+        place: DeviceKind,
         operands: &[&Type],
         attributes: &Attributes,
     ) -> Result<&Arc<dyn Implementation>, RuntimeError> {
         let available = self.available(operation);
         if let Some(name) = self.registry.selected.get(&operation) {
-            return self.resolve_named(operation, name, operands, attributes);
+            return self.resolve_named(operation, name, place, operands, attributes);
         }
         let mut best: Vec<&Arc<dyn Implementation>> = Vec::new();
         for candidate in available {
-            if !candidate.supports(operands, attributes) {
+            if candidate.device() != place || !candidate.supports(operands, attributes) {
                 continue;
             }
             match best
@@ -175,9 +187,9 @@ impl OperationBackend {
         match best[..] {
             [only] => Ok(only),
             [] => Err(RuntimeError::Link(format!(
-                "{operation}: no implementation supports {}; registered: {}",
+                "{operation}: no implementation on {place} supports {}; registered: {}",
                 Types(operands),
-                Names(available)
+                Names(available, Some(place))
             ))),
             [first, ..] => Err(RuntimeError::Link(format!(
                 "{operation}: several implementations support {} at cost {}: {}; select one by \
@@ -200,6 +212,7 @@ impl OperationBackend {
         &self,
         operation: OpKind,
         name: &str,
+        place: DeviceKind,
         operands: &[&Type],
         attributes: &Attributes,
     ) -> Result<&Arc<dyn Implementation>, RuntimeError> {
@@ -208,6 +221,14 @@ impl OperationBackend {
             .iter()
             .find(|known| known.name() == name)
             .ok_or_else(|| unknown(operation, name, available))?;
+        if chosen.device() != place {
+            return Err(RuntimeError::Link(format!(
+                "{operation}: the selected implementation {name:?} runs on {}, and the operation \
+                 on {place}; select one that runs there, or use an engine on {}",
+                chosen.device(),
+                chosen.device()
+            )));
+        }
         if !chosen.supports(operands, attributes) {
             return Err(RuntimeError::Link(format!(
                 "{operation}: the selected implementation {name:?} does not support {}",
@@ -221,10 +242,11 @@ impl OperationBackend {
     pub fn diagnostics(
         &self,
         operation: OpKind,
+        place: DeviceKind,
         operands: &[&Type],
         attributes: &Attributes,
     ) -> Vec<String> {
-        match self.resolve(operation, operands, attributes) {
+        match self.resolve(operation, place, operands, attributes) {
             Ok(_) => Vec::new(),
             Err(error) => vec![error.to_string()],
         }
@@ -251,11 +273,12 @@ impl fmt::Debug for OperationBackend {
 fn unknown(operation: OpKind, name: &str, available: &[Arc<dyn Implementation>]) -> RuntimeError {
     RuntimeError::Link(format!(
         "{operation}: no implementation is named {name:?}; registered: {}",
-        Names(available)
+        Names(available, None)
     ))
 }
 
-struct Names<'a>(&'a [Arc<dyn Implementation>]);
+/// Implementations by name; those elsewhere than in a place with where they run.
+struct Names<'a>(&'a [Arc<dyn Implementation>], Option<DeviceKind>);
 
 impl fmt::Display for Names<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -265,6 +288,9 @@ impl fmt::Display for Names<'_> {
         for (position, implementation) in self.0.iter().enumerate() {
             let comma = if position == 0 { "" } else { ", " };
             write!(f, "{comma}{}", implementation.name())?;
+            if self.1.is_some_and(|place| place != implementation.device()) {
+                write!(f, " (on {})", implementation.device())?;
+            }
         }
         Ok(())
     }

@@ -4,9 +4,10 @@
 //! uses and run by the implementation that a compiled program runs, so both give the same bits.
 
 use super::Engine;
+use super::devices::Operand;
 use crate::backend::{Invocation, Operands, run_checked};
 use crate::value::normalized;
-use crate::{RuntimeError, Value};
+use crate::{OperationBackend, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_ir::{Attributes, Ckks, He, InferContext, IrError, KeyKind, Location, OpKind, Type};
 use fhelium_passes::lowering::{Lowered, Source, lower_operation};
@@ -38,6 +39,8 @@ impl Engine {
         operands: &[Value],
         attributes: &Attributes,
     ) -> Result<Vec<Value>, RuntimeError> {
+        let named = operands.iter().enumerate();
+        self.check_places(&operation, named.map(|(place, x)| (Operand(place), x)))?;
         for (place, operand) in operands.iter().enumerate() {
             self.check_parameters(operand, &format_args!("operand {place} of {operation}"))?;
         }
@@ -87,7 +90,8 @@ impl Engine {
         attributes: &Attributes,
         results: &[Type],
     ) -> Result<Vec<Value>, RuntimeError> {
-        let implementation = self.backend.resolve(operation, types, attributes)?;
+        let place = OperationBackend::place_of(operation, self.device.kind());
+        let implementation = self.backend.resolve(operation, place, types, attributes)?;
         let invocation = Invocation {
             engine: self,
             attributes,

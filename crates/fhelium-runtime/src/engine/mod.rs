@@ -1,21 +1,24 @@
 //! The engine: a parameter set with its tables, threads, randomness and keys.
 
+mod devices;
 mod eager;
+mod generate;
 mod keys;
+mod messages;
 mod shared;
 
+use generate::Generator;
+
+pub(crate) use devices::{Carrier, ToHost};
 pub(crate) use keys::KeyRegistry;
 pub use keys::{EvaluationKeys, KeySet};
 
-use crate::placed::{Ciphertext, EncryptionKey, KeySwitchKey, Plaintext, SecretKey};
-use crate::tensor::Tensor;
+use crate::placed::{KeySwitchKey, SecretKey};
 use crate::{Device, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::arith::Tier;
 use fhelium_ckks::{
-    CkksError, Complex64, Context, ContextOptions, KeyGenerator, Message, NoiseFlooding,
-    Parameters, Randomness, SecretId, normalize_step,
+    CkksError, Context, ContextOptions, KeyKind, Parameters, Randomness, SecretId, normalize_step,
 };
-use fhelium_state::Scale;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -32,6 +35,8 @@ pub struct EngineOptions {
     /// A seed that makes keys and ciphertexts repeat, **for tests only**: whoever knows it knows
     /// every secret.
     pub seed: Option<u64>,
+    /// The most bytes of the device's memory to use; all by default. For CUDA devices only.
+    pub memory_limit: Option<usize>,
     /// What runs operations that are called one by one.
     pub backend: OperationBackend,
 }
@@ -40,6 +45,7 @@ pub struct EngineOptions {
 pub struct Engine {
     this: Weak<Engine>,
     context: Context,
+    cuda: Option<fhelium_cuda::Context>,
     device: Device,
     backend: OperationBackend,
     randomness: Randomness,
@@ -50,15 +56,9 @@ impl Engine {
     /// An engine for a parameter set.
     ///
     /// # Errors
-    /// [`RuntimeError::Device`] for a device that this build cannot use; the context's for
+    /// [`RuntimeError::Cuda`] for a device that this machine or build lacks; the context's for
     /// threads or vector instructions that the machine lacks.
     pub fn new(parameters: &Parameters, options: EngineOptions) -> Result<Arc<Self>, RuntimeError> {
-        if options.device != Device::Cpu {
-            return Err(RuntimeError::Device(format!(
-                "device {} cannot be used: this build has no CUDA kernels; use device \"cpu\"",
-                options.device
-            )));
-        }
         let context = Context::new(
             parameters,
             ContextOptions {
@@ -66,6 +66,7 @@ impl Engine {
                 tier: options.tier,
             },
         )?;
+        let cuda = devices::context_on(options.device, &context, options.memory_limit)?;
         let randomness = match options.seed {
             Some(seed) => Randomness::from_seed_for_tests(seed),
             None => Randomness::from_os()?,
@@ -73,6 +74,7 @@ impl Engine {
         let engine = Arc::new_cyclic(|this| Engine {
             this: this.clone(),
             context,
+            cuda,
             device: options.device,
             backend: options.backend,
             randomness,
@@ -120,46 +122,63 @@ impl Engine {
     /// none) and a conjugation key where asked for.
     ///
     /// # Errors
-    /// [`CkksError::Randomness`], and [`CkksError::OutOfMemory`] with the bytes of all keys.
+    /// [`CkksError::Randomness`], and [`CkksError::OutOfMemory`] with the bytes of all keys; on a
+    /// device what it refuses.
     pub fn keygen(&self, rotations: &[i64], conjugation: bool) -> Result<KeySet, RuntimeError> {
-        check_memory(self.predicted_key_bytes(rotations, conjugation))?;
-        let generator = KeyGenerator::new(&self.context, &self.randomness);
+        self.check_key_memory(self.predicted_key_bytes(rotations, conjugation))?;
+        let generator = Generator::of(self);
         let secret = generator.secret()?;
         let mut keys = BTreeMap::new();
         for step in self.key_steps(rotations) {
-            keys.insert(step, generator.rotation(&secret, step as i64)?.into());
+            keys.insert(step, generator.key(&secret, KeyKind::Rotation { step })?);
         }
         Ok(KeySet {
-            public: generator.public(&secret)?.into(),
-            relinearization: generator.relinearization(&secret)?.into(),
+            public: generator.public(&secret)?,
+            relinearization: generator.key(&secret, KeyKind::Relinearization)?,
             rotations: keys,
             conjugation: match conjugation {
-                true => Some(generator.conjugation(&secret)?.into()),
+                true => Some(generator.key(&secret, KeyKind::Conjugation)?),
                 false => None,
             },
-            secret: secret.into(),
+            secret,
         })
     }
 
     /// More rotation keys for a secret, by step modulo the slots.
     ///
     /// # Errors
-    /// As [`Engine::keygen`], and a secret of other parameters.
+    /// As [`Engine::keygen`], and a secret of other parameters or on another device.
     pub fn rotation_keys(
         &self,
         secret: &SecretKey,
         rotations: &[i64],
     ) -> Result<BTreeMap<usize, KeySwitchKey>, RuntimeError> {
-        let secret = secret.host()?;
-        let generator = KeyGenerator::new(&self.context, &self.randomness);
+        self.check_devices(&"rotation_keys", [("the secret key", secret.device())])?;
+        let generator = Generator::of(self);
         let steps = self.key_steps(rotations);
-        check_memory(
-            steps.len() * fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters()),
-        )?;
+        let each = fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters());
+        self.check_key_memory(steps.len() * each)?;
         steps
             .into_iter()
-            .map(|step| Ok((step, generator.rotation(secret, step as i64)?.into())))
+            .map(|step| Ok((step, generator.key(secret, KeyKind::Rotation { step })?)))
             .collect()
+    }
+
+    /// Refuses keys that memory cannot hold before any is made: they are many small buffers, and
+    /// the first that the system refuses would end the process. A device refuses by itself.
+    fn check_key_memory(&self, bytes: usize) -> Result<(), CkksError> {
+        let mut probe = Vec::<u8>::new();
+        if self.cuda.is_some()
+            || std::hint::black_box(&mut probe)
+                .try_reserve_exact(bytes)
+                .is_ok()
+        {
+            return Ok(());
+        }
+        Err(CkksError::OutOfMemory {
+            operation: "key generation",
+            bytes,
+        })
     }
 
     /// The steps that need keys: modulo the slots, each once, without 0.
@@ -181,106 +200,17 @@ impl Engine {
     /// earlier one of the same secret and kind.
     ///
     /// # Errors
-    /// [`RuntimeError::KeyMismatch`] for a key of other parameters; then none is registered.
+    /// [`RuntimeError::KeyMismatch`] for a key of other parameters, [`RuntimeError::Device`] for
+    /// one on another device; then none is registered.
     pub fn use_keys(&self, keys: &EvaluationKeys) -> Result<(), RuntimeError> {
+        let named = keys.keys().map(|key| (KeyName(key), key.device()));
+        self.check_devices(&"use", named)?;
         self.registry.add(keys.keys(), self.parameters().id())
     }
 
     /// The rotation steps for which keys of a secret are registered, ascending.
     pub fn registered_rotations(&self, secret: SecretId) -> Vec<usize> {
         self.registry.rotations(secret)
-    }
-
-    /// Encodes messages: the last axis holds up to all slots, the others are batch axes; a scalar
-    /// fills every slot. The level is the depth and the scale the parameters' by default.
-    ///
-    /// # Errors
-    /// Those of [`Context::encode`].
-    pub fn encode(
-        &self,
-        message: &Tensor,
-        level: Option<usize>,
-        scale: Option<&Scale>,
-    ) -> Result<Plaintext, RuntimeError> {
-        let parameters = self.parameters();
-        self.encode_at(
-            message,
-            level.unwrap_or(parameters.depth()),
-            scale.unwrap_or(parameters.scale()),
-        )
-    }
-
-    pub(crate) fn encode_at(
-        &self,
-        message: &Tensor,
-        level: usize,
-        scale: &Scale,
-    ) -> Result<Plaintext, RuntimeError> {
-        let shape = message.shape();
-        let plaintext = if message.dtype().is_complex() {
-            let values = message.to_vec::<Complex64>();
-            self.context
-                .encode(Message::complex(&values, shape)?, level, scale)?
-        } else {
-            let values = message.to_vec::<f64>();
-            self.context
-                .encode(Message::real(&values, shape)?, level, scale)?
-        };
-        Ok(plaintext.into())
-    }
-
-    /// The messages of a plaintext: shape (batch..., slots), `f64` when `real`, else `c128`.
-    ///
-    /// # Errors
-    /// A plaintext of other parameters.
-    pub fn decode(&self, plaintext: &Plaintext, real: bool) -> Result<Tensor, RuntimeError> {
-        let plaintext = plaintext.host()?;
-        let mut shape = plaintext.batch_shape().to_vec();
-        shape.push(self.slots());
-        Ok(if real {
-            Tensor::from_vec(self.context.decode_real(plaintext)?, &shape)?
-        } else {
-            Tensor::from_vec(self.context.decode(plaintext)?, &shape)?
-        })
-    }
-
-    /// Encrypts a plaintext under a public or secret key. Each ciphertext has its own randomness,
-    /// whatever threads do.
-    ///
-    /// # Errors
-    /// Those of [`Context::encrypt`].
-    pub fn encrypt<'a>(
-        &self,
-        plaintext: &Plaintext,
-        key: impl Into<EncryptionKey<'a>>,
-    ) -> Result<Ciphertext, RuntimeError> {
-        let key = match key.into() {
-            EncryptionKey::Public(key) => fhelium_ckks::EncryptionKey::Public(key.host()?),
-            EncryptionKey::Secret(key) => fhelium_ckks::EncryptionKey::Secret(key.host()?),
-        };
-        let plaintext = plaintext.host()?;
-        Ok(self
-            .context
-            .encrypt(plaintext, key, &self.randomness)?
-            .into())
-    }
-
-    /// Decrypts a ciphertext, with added noise where given.
-    ///
-    /// # Errors
-    /// Those of [`Context::decrypt`] and [`Context::flood`].
-    pub fn decrypt(
-        &self,
-        ciphertext: &Ciphertext,
-        secret: &SecretKey,
-        flooding: Option<NoiseFlooding>,
-    ) -> Result<Plaintext, RuntimeError> {
-        let plaintext = self.context.decrypt(ciphertext.host()?, secret.host()?)?;
-        let plaintext = match flooding {
-            Some(flooding) => self.context.flood(plaintext, flooding, &self.randomness)?,
-            None => plaintext,
-        };
-        Ok(plaintext.into())
     }
 
     /// Refuses a value of other parameters; `what` names it.
@@ -300,16 +230,12 @@ impl Engine {
     }
 }
 
-/// Refuses keys that memory cannot hold before any is made: they are many small buffers, and the
-/// first that the system refuses would end the process.
-fn check_memory(bytes: usize) -> Result<(), CkksError> {
-    let mut probe = Vec::<u8>::new();
-    match std::hint::black_box(&mut probe).try_reserve_exact(bytes) {
-        Ok(()) => Ok(()),
-        Err(_) => Err(CkksError::OutOfMemory {
-            operation: "key generation",
-            bytes,
-        }),
+/// A key's name in messages.
+struct KeyName<'a>(&'a KeySwitchKey);
+
+impl fmt::Display for KeyName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} key", self.0.key_kind())
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 struct Engines {
     /// In the order in which they were made.
     alive: Vec<Known>,
-    kept: HashMap<(u32, ParametersId), Arc<Engine>>,
+    kept: HashMap<(u32, ParametersId, Device), Arc<Engine>>,
 }
 
 struct Known {
@@ -44,18 +44,15 @@ pub(super) fn remember(engine: &Arc<Engine>) {
 }
 
 impl Engines {
-    fn find(&self, parameters: ParametersId) -> Option<Arc<Engine>> {
+    /// The engine that was made last of these; on any device where none is named.
+    fn find(&self, parameters: ParametersId, device: Option<Device>) -> Option<Arc<Engine>> {
         let process = std::process::id();
-        let of = |device: Device| {
-            let mut known = self.alive.iter().rev().filter(|known| {
-                known.parameters == parameters
-                    && known.process == process
-                    && (device == Device::Cpu) == (known.device == Device::Cpu)
-            });
-            known.find_map(|known| known.engine.upgrade())
-        };
-        // Values are loaded into host memory.
-        of(Device::Cpu).or_else(|| of(Device::Cuda(0)))
+        let mut known = self.alive.iter().rev().filter(|known| {
+            known.parameters == parameters
+                && known.process == process
+                && device.is_none_or(|device| known.device == device)
+        });
+        known.find_map(|known| known.engine.upgrade())
     }
 }
 
@@ -76,30 +73,43 @@ impl Engine {
         )?)
     }
 
-    /// The engine of this process that was made last for these parameters and is still alive, one
-    /// on the CPU before others.
+    /// The engine of this process that was made last for these parameters and is still alive.
     pub(crate) fn alive(parameters: &Parameters) -> Option<Arc<Engine>> {
-        engines().find(parameters.id())
+        engines().find(parameters.id(), None)
     }
 
-    /// An engine for values that come from outside: the one of this process that was made last
-    /// for these parameters and is still alive, one on the CPU before others. Where there is
-    /// none, one is made with the default options, and stays for as long as the process.
+    /// An engine for values that come from outside, which are in host memory: as [`Engine::on`]
+    /// the CPU.
     ///
     /// # Errors
     /// Those of [`Engine::new`].
     pub fn for_parameters(parameters: &Parameters) -> Result<Arc<Engine>, RuntimeError> {
-        if let Some(engine) = engines().find(parameters.id()) {
+        Engine::on(parameters, Device::Cpu)
+    }
+
+    /// The engine of this process that was made last for these parameters on this device and is
+    /// still alive. Where there is none, one is made with the default options, and stays for as
+    /// long as the process.
+    ///
+    /// # Errors
+    /// Those of [`Engine::new`].
+    pub fn on(parameters: &Parameters, device: Device) -> Result<Arc<Engine>, RuntimeError> {
+        let find = || engines().find(parameters.id(), Some(device));
+        if let Some(engine) = find() {
             return Ok(engine);
         }
         // One at a time, and not under the lock that making an engine takes.
         static MAKING: Mutex<()> = Mutex::new(());
         let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = engines().find(parameters.id()) {
+        if let Some(engine) = find() {
             return Ok(engine);
         }
-        let engine = Engine::new(parameters, EngineOptions::default())?;
-        let key = (std::process::id(), parameters.id());
+        let options = EngineOptions {
+            device,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::new(parameters, options)?;
+        let key = (std::process::id(), parameters.id(), device);
         engines().kept.insert(key, engine.clone());
         Ok(engine)
     }

@@ -120,13 +120,15 @@ impl Executable {
     /// keys that are registered there.
     ///
     /// # Errors
-    /// As [`Executable::run`], and [`RuntimeError::KeyMismatch`] for an engine of other parameters.
+    /// As [`Executable::run`], [`RuntimeError::KeyMismatch`] for an engine of other parameters and
+    /// [`RuntimeError::Device`] for one on another device.
     pub fn run_with(
         &self,
         engine: &Engine,
         arguments: &[Value],
     ) -> Result<OutputTree<Value>, RuntimeError> {
         let started = Instant::now();
+        check_places(&self.name, &self.inputs, engine, arguments)?;
         self.check_engine(engine)?;
         self.check_arguments(arguments)?;
         let keys = self
@@ -161,6 +163,15 @@ impl Executable {
     }
 
     fn check_engine(&self, engine: &Engine) -> Result<(), RuntimeError> {
+        if engine.device() != self.engine.device() {
+            return Err(RuntimeError::Device(format!(
+                "{}: the engine computes on {}, but the program was compiled for {}; call the \
+                 compiled function with values of that device, or prepare it for this one",
+                self.name,
+                engine.device(),
+                self.engine.device()
+            )));
+        }
         if engine.parameters().id() == self.engine.parameters().id() {
             return Ok(());
         }
@@ -235,6 +246,24 @@ impl Executable {
             all.join(", ")
         ))
     }
+}
+
+/// Refuses arguments that are not where the engine computes.
+pub(crate) fn check_places(
+    program: &str,
+    inputs: &[Input],
+    engine: &Engine,
+    arguments: &[Value],
+) -> Result<(), RuntimeError> {
+    let name = |input: &Input| format!("the argument {}", input.name);
+    // The names are made only for a message.
+    if arguments.iter().all(|argument| {
+        argument.device() == engine.device() || matches!(argument, Value::Tensor(_))
+    }) {
+        return Ok(());
+    }
+    let named = inputs.iter().map(name).zip(arguments);
+    engine.check_places(&program, named)
 }
 
 impl fmt::Debug for Executable {

@@ -125,7 +125,7 @@ impl Prologue {
                     value
                 }
             };
-            check_material(material, &value)?;
+            check_material(material, &value, engine)?;
             frame.put(material.slot, value);
         }
         for step in &self.steps {
@@ -161,9 +161,14 @@ impl Prologue {
     }
 }
 
-fn check_material(material: &MaterialSlot, value: &Value) -> Result<(), RuntimeError> {
+fn check_material(
+    material: &MaterialSlot,
+    value: &Value,
+    engine: &Engine,
+) -> Result<(), RuntimeError> {
     if value.has_type(&material.ty) {
-        return Ok(());
+        let named = format_args!("the captured value @{}", material.symbol);
+        return engine.check_places(&"the compiled function", [(named, value)]);
     }
     Err(RuntimeError::Value(format!(
         "the captured value @{} is {} now, but the function was compiled for {}; contents may \

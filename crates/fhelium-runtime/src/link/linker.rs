@@ -6,7 +6,7 @@ use super::keys::{KeyTable, RequiredKey};
 use super::manifest::{Manifest, ManifestEntry, Memory};
 use super::tape::{Source, Step};
 use crate::value::normalized;
-use crate::{Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
+use crate::{Device, DeviceKind, Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_ir::{Ckks, Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
 use fhelium_passes::Compilation;
@@ -225,11 +225,12 @@ impl Linker<'_> {
                 value.ty()
             )));
         }
+        let named = format!("the material @{symbol}");
+        self.engine.check_parameters(&value, &named)?;
         self.engine
-            .check_parameters(&value, &format_args!("the material @{symbol}"))?;
+            .check_places(&self.program.name(), [(&named, &value)])?;
         if let Some(secret) = value.secret_id() {
-            self.secrets
-                .push((format!("the material @{symbol}"), secret));
+            self.secrets.push((named, secret));
         }
         let slot = self.prologue_slot(*result);
         self.materials.push(MaterialSlot {
@@ -354,11 +355,14 @@ impl Linker<'_> {
             .iter()
             .map(|&value| self.program.type_of(value))
             .collect();
+        let device = self.engine.device();
+        let runs_on = OperationBackend::place_of(op.kind(), device.kind());
+        // What was chosen for another kind of device is no choice for this one.
         let earlier = self
             .options
             .relink
             .and_then(|manifest| manifest.operations.get(self.entries.len()))
-            .filter(|entry| entry.operation == op.kind())
+            .filter(|entry| entry.operation == op.kind() && entry.device.kind() == runs_on)
             .map(|entry| &*entry.implementation);
         let routes = self.compilation.plans().routes.as_deref();
         let route = match routes.and_then(|routes| routes.route(place)) {
@@ -366,16 +370,22 @@ impl Linker<'_> {
             Some(Route::Native) | None => None,
         };
         let implementation = match earlier.or(route) {
-            Some(name) => self
+            Some(name) => {
+                self.backend
+                    .resolve_named(op.kind(), name, runs_on, &types, op.attributes())
+            }
+            None => self
                 .backend
-                .resolve_named(op.kind(), name, &types, op.attributes()),
-            None => self.backend.resolve(op.kind(), &types, op.attributes()),
+                .resolve(op.kind(), runs_on, &types, op.attributes()),
         }
         .map_err(|error| error.at(op.location()))?;
         self.entries.push(ManifestEntry {
             operation: op.kind(),
             implementation: implementation.name().into(),
-            device: implementation.device(),
+            device: match runs_on {
+                DeviceKind::Cpu => Device::Cpu,
+                DeviceKind::Cuda => device,
+            },
             prologue,
             location: op.location().cloned(),
         });

@@ -8,6 +8,7 @@ mod manifest;
 mod tape;
 
 pub use executable::Executable;
+pub(crate) use executable::check_places;
 pub use keys::RequiredKey;
 pub use linker::{LinkOptions, link};
 pub use manifest::{Manifest, ManifestEntry, Memory};

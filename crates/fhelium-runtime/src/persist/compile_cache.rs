@@ -16,7 +16,7 @@ use super::file::{Placement, open_file, write_file};
 use super::programs::PlansRecord;
 use super::reports::ReportRecord;
 use super::{Kind, SCHEMA};
-use crate::{Device, Engine, OperationBackend};
+use crate::{DeviceKind, Engine, OperationBackend};
 use fhelium_ir::{Location, Program};
 use fhelium_passes::{Compilation, Dump, PassReport, Pipeline, PipelineError};
 use safetensors::Dtype;
@@ -213,7 +213,7 @@ fn key(
     field(env!("CARGO_PKG_VERSION"));
     field(env!("FHELIUM_COMPILER_SOURCES"));
     field(pipeline);
-    field(&target(backend, engine.device()));
+    field(&target(backend, engine.device().kind()));
     field(&engine.parameters().id().to_string());
     field(&format!("{:?}", PlansRecord::from(source.plans())));
     field(&program.to_text());
@@ -222,7 +222,7 @@ fn key(
 }
 
 /// What a pass may have asked the backend: its implementations and their costs.
-fn target(backend: &OperationBackend, device: Device) -> String {
+fn target(backend: &OperationBackend, device: DeviceKind) -> String {
     format!("{device} {}", backend.description())
 }
 

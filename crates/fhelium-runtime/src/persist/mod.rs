@@ -167,8 +167,9 @@ fn check_secret(object: &Object, file: &str, options: SaveOptions) -> Result<()>
 /// Gives `with` what is to be written.
 fn with_outgoing<T>(object: &Object, with: impl FnOnce(&Outgoing<'_>) -> Result<T>) -> Result<T> {
     let kind = object.kind();
+    let object = object.to_host()?;
     let mut parts = Vec::new();
-    match object {
+    match &object {
         Object::Parameters(parameters) => {
             let contents = of(parameters, Nothing {});
             with(&Outgoing::new(kind, &contents, parts)?)

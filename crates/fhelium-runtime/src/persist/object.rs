@@ -1,7 +1,8 @@
 //! What can be saved.
 
+use crate::engine::{Carrier, ToHost};
 use crate::placed::{Ciphertext, KeySwitchKey, Plaintext, PublicKey, SecretKey};
-use crate::{EvaluationKeys, KeySet};
+use crate::{EvaluationKeys, KeySet, RuntimeError};
 use fhelium_ckks::Parameters;
 use fhelium_ir::Program;
 use fhelium_passes::Compilation;
@@ -30,6 +31,37 @@ pub enum Object {
     Program(Program),
     /// A Program with its materials' data, plans and reports; its workspace is left out.
     Compilation(Compilation),
+}
+
+impl Object {
+    /// The same in host memory, as files hold it.
+    pub(super) fn to_host(&self) -> Result<Object, RuntimeError> {
+        Ok(match self {
+            Object::Ciphertext(value, parameters) => {
+                Object::Ciphertext(ToHost(parameters).carry(value)?, parameters.clone())
+            }
+            Object::Plaintext(value, parameters) => {
+                Object::Plaintext(ToHost(parameters).carry(value)?, parameters.clone())
+            }
+            Object::SecretKey(key, parameters) => {
+                Object::SecretKey(ToHost(parameters).carry(key)?, parameters.clone())
+            }
+            Object::PublicKey(key, parameters) => {
+                Object::PublicKey(ToHost(parameters).carry(key)?, parameters.clone())
+            }
+            Object::EvaluationKey(key, parameters) => {
+                Object::EvaluationKey(ToHost(parameters).carry(key)?, parameters.clone())
+            }
+            Object::EvaluationKeys(keys, parameters) => {
+                Object::EvaluationKeys(ToHost(parameters).carry_keys(keys)?, parameters.clone())
+            }
+            Object::KeySet(keys, parameters) => {
+                Object::KeySet(ToHost(parameters).carry_key_set(keys)?, parameters.clone())
+            }
+            // A compilation's materials are taken one by one.
+            Object::Parameters(_) | Object::Program(_) | Object::Compilation(_) => self.clone(),
+        })
+    }
 }
 
 /// What kind of object a file holds. `Display` gives the name, such as `evaluation keys`.

@@ -11,6 +11,7 @@ use super::reports::ReportRecord;
 use super::values::{
     CiphertextRecord, ParametersRecord, PlaintextRecord, TensorRecord, same_parameters,
 };
+use crate::engine::{Carrier, ToHost};
 use crate::{MaterialBinding, RuntimeError, Value};
 use fhelium_ckks::Parameters;
 use fhelium_ckks::security::SecurityLevel;
@@ -160,6 +161,11 @@ impl CompilationData {
             true => None,
             false => Some(parameters_of(compilation.program())?),
         };
+        if let Some(parameters) = &parameters {
+            for (_, value) in &mut materials {
+                *value = ToHost(parameters).carry_value(value)?;
+            }
+        }
         Ok(CompilationData {
             text: compilation.program().to_text(),
             materials,

@@ -6,12 +6,24 @@ use fhelium_runtime::ir::{Location, OpKind, OutputTree, Program};
 use fhelium_runtime::passes::{Compilation, default_pipeline};
 use fhelium_runtime::tensor::Tensor;
 use fhelium_runtime::{
-    CallSignature, Engine, EngineOptions, Implementation, Invocation, KeySet, MaterialBinding,
-    Operands, OperationBackend, PrepareOptions, Results, RuntimeError, Specialization, Value,
-    prepare,
+    CallSignature, Device, DeviceKind, Engine, EngineOptions, Implementation, Invocation, KeySet,
+    MaterialBinding, Operands, OperationBackend, PrepareOptions, Results, RuntimeError,
+    Specialization, Value, prepare,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+
+#[path = "../../../fhelium-cuda/tests/host/mod.rs"]
+mod host;
+
+/// Where the tests of this binary compute: `on_cuda` runs those of the other files on a device.
+pub fn device() -> Device {
+    if env!("CARGO_CRATE_NAME") != "on_cuda" {
+        return Device::Cpu;
+    }
+    host::device();
+    Device::Cuda(0)
+}
 
 /// Ring degree 2^10, depth 3: fast, and not secure.
 pub fn parameters() -> Parameters {
@@ -33,10 +45,34 @@ pub fn engine() -> &'static (Arc<Engine>, KeySet) {
     })
 }
 
+/// An engine on the CPU with the keys of [`engine`]'s.
+pub fn twin() -> &'static Arc<Engine> {
+    static TWIN: OnceLock<Arc<Engine>> = OnceLock::new();
+    TWIN.get_or_init(|| {
+        let options = EngineOptions {
+            threads: Some(1),
+            ..EngineOptions::default()
+        };
+        let twin = Engine::new(&parameters(), options).unwrap();
+        let keys = engine().1.evaluation();
+        twin.use_keys(&twin.place_keys(&keys).unwrap()).unwrap();
+        twin
+    })
+}
+
+/// The value in host memory.
+pub fn on_host(value: &Value) -> Value {
+    match value.device() {
+        Device::Cpu => value.clone(),
+        Device::Cuda(_) => twin().place_value(value).unwrap(),
+    }
+}
+
 /// Another engine; its keys are of other secrets.
 pub fn new_engine() -> Arc<Engine> {
     static SEEDS: AtomicUsize = AtomicUsize::new(1);
     let options = EngineOptions {
+        device: device(),
         threads: Some(1),
         seed: Some(SEEDS.fetch_add(1, Ordering::Relaxed) as u64),
         ..EngineOptions::default()
@@ -63,9 +99,10 @@ pub fn decrypt(engine: &Engine, keys: &KeySet, value: &Value) -> Vec<f64> {
     engine.decode(&plaintext, true).unwrap().to_vec()
 }
 
-/// Whether two values hold the same residues or elements and say the same of themselves.
+/// Whether two values, wherever they are, hold the same residues or elements and say the same of
+/// themselves.
 pub fn same_bits(left: &Value, right: &Value) -> bool {
-    match (left, right) {
+    match (&on_host(left), &on_host(right)) {
         (Value::Ciphertext(x), Value::Ciphertext(y)) => {
             x.state() == y.state()
                 && x.batch_shape() == y.batch_shape()
@@ -81,7 +118,10 @@ pub fn same_bits(left: &Value, right: &Value) -> bool {
                 && x.shape() == y.shape()
                 && x.to_contiguous().bytes() == y.to_contiguous().bytes()
         }
-        (Value::Key(x), Value::Key(y)) => x.address() == y.address(),
+        (Value::Key(x), Value::Key(y)) => {
+            let (x, y) = (x.host().unwrap(), y.host().unwrap());
+            x.key_kind() == y.key_kind() && x.seed() == y.seed() && x.residues() == y.residues()
+        }
         _ => false,
     }
 }
@@ -195,12 +235,19 @@ impl Implementation for Counting {
         self.cost
     }
 
+    fn device(&self) -> DeviceKind {
+        device().kind()
+    }
+
     fn execute(
         &self,
         invocation: &Invocation<'_>,
         operands: Operands,
     ) -> Result<Results, RuntimeError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        OperationBackend::standard().available(self.operation)[0].execute(invocation, operands)
+        let standard = OperationBackend::standard();
+        let mut kernels = standard.available(self.operation).iter();
+        let kernel = kernels.find(|kernel| kernel.device() == self.device());
+        kernel.unwrap().execute(invocation, operands)
     }
 }
