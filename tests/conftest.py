@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -47,8 +48,25 @@ class Bench:
         return message, self.encrypt(message, **options)
 
 
-def _make_bench(rotations: Any = (), conjugation: bool = True, **parameters: Any) -> Bench:
-    engine = fh.Engine(fh.Parameters(**parameters))
+# None where a GPU can be used.
+_PROBLEM: str | None = fh.build_info()["cuda"]["problem"]
+_DEVICES = ["cpu"] if _PROBLEM else ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+def pytest_report_header() -> str:
+    return f"cuda: not tested: {_PROBLEM}" if _PROBLEM else "cuda: tested beside the CPU"
+
+
+@pytest.fixture(scope="session", params=_DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    """Where the benches below compute: on the CPU and, where there is one, on a GPU."""
+    return str(request.param)
+
+
+def _make_bench(
+    device: str, rotations: Any = (), conjugation: bool = True, **parameters: Any
+) -> Bench:
+    engine = fh.Engine(fh.Parameters(**parameters), device=device)
     keys = engine.keygen(rotations=rotations, conjugation=conjugation)
     engine.use(keys.evaluation())
     return Bench(engine, keys)
@@ -58,24 +76,24 @@ SMALL = {"depth": 4, "scale_bits": 40, "log_n": 10, "allow_insecure": True}
 
 
 @pytest.fixture(scope="session")
-def bench() -> Bench:
+def bench(device: str) -> Bench:
     """A small, insecure ring: fast, and with every kind of key."""
-    return _make_bench(rotations=(1, 2, 3, 4, 8, -1, -3), **SMALL)
+    return _make_bench(device, rotations=(1, 2, 3, 4, 8, -1, -3), **SMALL)
 
 
 @pytest.fixture(scope="session")
-def other() -> Bench:
+def other(device: str) -> Bench:
     """Another secret of the same parameters, on another engine."""
-    return _make_bench(rotations=(1,), **SMALL)
+    return _make_bench(device, rotations=(1,), **SMALL)
 
 
 @pytest.fixture(scope="session")
-def usual() -> Bench:
+def usual(device: str) -> Bench:
     """The engine of the reports: N = 2^14, depth 7, scale 2^40."""
-    return _make_bench(rotations=(1, 2, 4, -1), depth=7, scale_bits=40, log_n=14)
+    return _make_bench(device, rotations=(1, 2, 4, -1), depth=7, scale_bits=40, log_n=14)
 
 
 @pytest.fixture(scope="session")
-def make_bench() -> Any:
+def make_bench(device: str) -> Any:
     """Makes a Bench from rotation steps and parameters."""
-    return _make_bench
+    return functools.partial(_make_bench, device)

@@ -8,6 +8,7 @@ from ._native import (
     EvaluationKey,
     EvaluationKeys,
     KeySet,
+    MemoryUse,
     NoiseEstimate,
     NoiseModel,
     Parameters,
@@ -15,13 +16,12 @@ from ._native import (
     RotationKeys,
     Scale,
     SecretKey,
+    __version__,
     build_info,
 )
 from ._presets import Preset
 from ._saving import dumps, inspect, load, loads, save
 from ._values import Ciphertext, Plaintext
-
-__version__: str = build_info()["version"]
 
 jit = compile.compile
 
@@ -33,6 +33,7 @@ __all__ = [
     "EvaluationKey",
     "EvaluationKeys",
     "KeySet",
+    "MemoryUse",
     "NoiseEstimate",
     "NoiseModel",
     "Parameters",

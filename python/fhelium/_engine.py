@@ -19,8 +19,10 @@ class Engine(_native.Engine):
 
     Args:
         parameters: The parameters of every value and key.
-        device: "cpu", "cuda" or "cuda:1".
+        device: "cpu", "cuda" or "cuda:1". On a GPU the engine makes its values and keys there and
+            computes there; only `to` moves them.
         threads: Threads of this engine; by default one for each core.
+        memory_limit: The most bytes of the GPU's memory to use; by default all of it.
         seed: Makes all randomness of this engine repeat. For tests only: whoever knows the seed
             decrypts everything.
 
@@ -45,6 +47,11 @@ class Engine(_native.Engine):
         """Registers keys for rotate, conjugate and relinearize."""
         refuse("registering keys")
         self._use(keys)
+
+    def to(self, value: Any) -> Any:
+        """A value or keys on this engine's device, as the engine's own."""
+        refuse("moving values")
+        return self._to(value)
 
     def encode(self, values: Any, *, level: int | None = None, scale: Any = None) -> Plaintext:
         """Encodes messages.

@@ -137,7 +137,7 @@ USES: list[tuple[Use, type[Exception], list[str]]] = [
     # Engines.
     (lambda t: fh.Engine(3), TypeError, ["int", "Parameters"]),
     (lambda t: fh.Engine(t.parameters, device="tpu"), DeviceError, ["tpu", '"cpu"']),
-    (lambda t: fh.Engine(t.parameters, device="cuda:99"), DeviceError, ["cuda:99"]),
+    (lambda t: fh.Engine(t.parameters, device="cuda:99"), DeviceError, ["device"]),
     (lambda t: fh.Engine(t.parameters, threads=0), ArgumentError, ["0", "positive"]),
     (lambda t: fh.Engine(t.parameters, threads=-1), Exception, ["-1"]),
     (lambda t: fh.Engine(t.parameters, seed="x"), TypeError, ["str"]),

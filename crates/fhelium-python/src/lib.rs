@@ -14,11 +14,15 @@ mod scale;
 mod values;
 
 use fhelium_ckks::arith::Tier;
+use fhelium_runtime::cuda::{CudaError, Driver};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// What this build is: its version, the vector tiers that this machine has and the one that new
 /// engines use, and its devices.
+///
+/// `"cuda"` says which GPUs it has kernels for, the driver's CUDA version, and, where no GPU can be
+/// used, the problem; asking looks for the driver.
 #[pyfunction]
 fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let info = PyDict::new(py);
@@ -29,14 +33,38 @@ fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     info.set_item("tiers", tiers)?;
     // None where FHELIUM_CPU_TIER names no tier of this machine; making an Engine says so.
     info.set_item("tier", Tier::detect().ok().as_ref().map(name))?;
-    info.set_item("devices", ["cpu"])?;
+    let (cuda, count) = cuda_info(py)?;
+    let devices = (0..count).map(|ordinal| format!("cuda:{ordinal}"));
+    let devices: Vec<String> = ["cpu".to_owned()].into_iter().chain(devices).collect();
+    info.set_item("devices", devices)?;
+    info.set_item("cuda", cuda)?;
     Ok(info)
+}
+
+/// What there is of CUDA, and how many devices.
+fn cuda_info(py: Python<'_>) -> PyResult<(Bound<'_, PyDict>, usize)> {
+    let cuda = PyDict::new(py);
+    let targets = fhelium_runtime::cuda::built_targets();
+    let found = match targets.is_empty() {
+        true => Err(CudaError::BuiltWithoutKernels),
+        false => fhelium_runtime::cuda::probe(),
+    };
+    let version =
+        |found: &Driver| format!("{}.{}", found.version / 1000, found.version % 1000 / 10);
+    cuda.set_item("targets", targets)?;
+    cuda.set_item("driver", found.as_ref().ok().map(version))?;
+    cuda.set_item("problem", found.as_ref().err().map(ToString::to_string))?;
+    Ok((cuda, found.map_or(0, |found| found.devices)))
 }
 
 /// The compiled core of fhelium.
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_native")]
 mod native {
+    /// The version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use super::build_info;
     #[pymodule_export]
@@ -48,7 +76,7 @@ mod native {
         get_cache_directory, program_requirements, set_cache_directory,
     };
     #[pymodule_export]
-    use crate::engine::PyEngine;
+    use crate::engine::{PyEngine, PyMemoryUse};
     #[pymodule_export]
     use crate::ir::{PyOperation, PyOutput, PyProgram, PyProgramBuilder, PyType};
     #[pymodule_export]
