@@ -133,6 +133,11 @@ impl Device {
         self.overlaps_launches
     }
 
+    /// The handle of its primary context, a `CUcontext`.
+    pub fn primary_context(&self) -> usize {
+        self.context.cu_ctx() as usize
+    }
+
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }

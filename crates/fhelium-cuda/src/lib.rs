@@ -15,6 +15,7 @@ mod keys;
 mod ops;
 mod probe;
 mod queue;
+mod raw;
 mod tables;
 mod values;
 

@@ -63,20 +63,23 @@ pub fn device() {
     });
 }
 
-/// The emulated driver for these sources: built once, for every test process.
+/// The emulated driver of the kernels: built once, for every test process.
 pub fn emulated_driver() -> PathBuf {
+    emulated_driver_with(&[])
+}
+
+/// The emulated driver of the kernels and of `more` sources, kernels or parts of a driver.
+pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
     let own = "../fhelium-cuda/tests/host/emulator";
     let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join(own);
     let mut hasher = std::hash::DefaultHasher::new();
-    for folder in [&emulator, &kernels()] {
-        let mut files: Vec<_> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        files.sort();
-        for file in files {
-            std::fs::read(file).unwrap().hash(&mut hasher);
-        }
+    let sources: Vec<PathBuf> = [&emulator, &kernels()]
+        .into_iter()
+        .flat_map(|folder| files(folder))
+        .chain(more.iter().cloned())
+        .collect();
+    for file in &sources {
+        std::fs::read(file).unwrap().hash(&mut hasher);
     }
     // Cargo names the folder for tests, and none for examples.
     let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
@@ -84,7 +87,7 @@ pub fn emulated_driver() -> PathBuf {
     let library = built.join("libcuda.so.1");
     if !library.exists() {
         let folder = tempfile::tempdir_in(&place).unwrap();
-        build_emulated_driver(&emulator, folder.path());
+        build_emulated_driver(&emulator, &sources, folder.path());
         // Another process may have been as fast; then its library is the same.
         if std::fs::rename(folder.path(), &built).is_ok() {
             let _ = folder.keep();
@@ -93,34 +96,23 @@ pub fn emulated_driver() -> PathBuf {
     library
 }
 
-/// The kernel files' names without their ending.
-fn kernel_files() -> BTreeSet<String> {
-    std::fs::read_dir(kernels())
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "cu"))
-        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
-        .collect()
+        .collect();
+    files.sort();
+    files
 }
 
-fn build_emulated_driver(emulator: &Path, folder: &Path) {
-    let mut units = vec![emulator.join("driver.cpp"), emulator.join("matrix.cpp")];
-    for stem in kernel_files() {
-        let unit = folder.join(format!("{stem}.cpp"));
-        let include = format!("#include \"device.h\"\n#include \"{stem}.cu\"\n");
-        std::fs::write(&unit, &include).unwrap();
-        let text = preprocessed(emulator, &unit);
-        let names: BTreeSet<&str> = text
-            .split("extern \"C\" void")
-            .skip(1)
-            .filter_map(|rest| rest.split_once('(')?.0.split_whitespace().last())
-            .collect();
-        let registry: String = names
-            .iter()
-            .map(|name| format!("FH_REGISTER({name})\n"))
-            .collect();
-        std::fs::write(&unit, include + &registry).unwrap();
-        units.push(unit);
+fn build_emulated_driver(emulator: &Path, sources: &[PathBuf], folder: &Path) {
+    let mut units = Vec::new();
+    for source in sources {
+        match source.extension().and_then(|ending| ending.to_str()) {
+            Some("cpp") => units.push(source.clone()),
+            Some("cu") => units.push(kernel_unit(emulator, source, folder)),
+            _ => {}
+        }
     }
     let object = |unit: &PathBuf| folder.join(unit.file_stem().unwrap()).with_extension("o");
     // Side by side: they are the longest part of these tests.
@@ -151,6 +143,26 @@ fn build_emulated_driver(emulator: &Path, folder: &Path) {
         .status()
         .unwrap();
     assert!(status.success());
+}
+
+/// A unit that registers each kernel of a file.
+fn kernel_unit(emulator: &Path, source: &Path, folder: &Path) -> PathBuf {
+    let stem = source.file_stem().unwrap().to_string_lossy();
+    let unit = folder.join(format!("{stem}.cpp"));
+    let include = format!("#include \"device.h\"\n#include \"{}\"\n", source.display());
+    std::fs::write(&unit, &include).unwrap();
+    let text = preprocessed(emulator, &unit);
+    let names: BTreeSet<&str> = text
+        .split("extern \"C\" void")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('(')?.0.split_whitespace().last())
+        .collect();
+    let registry: String = names
+        .iter()
+        .map(|name| format!("FH_REGISTER({name})\n"))
+        .collect();
+    std::fs::write(&unit, include + &registry).unwrap();
+    unit
 }
 
 fn cpp(emulator: &Path) -> Command {
