@@ -9,6 +9,7 @@ use super::recorder::Recorder;
 use crate::error::{CudaError, Result, driver};
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use cudarc::driver::{DriverError, result};
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -65,12 +66,17 @@ pub(super) enum Owner {
     Arena(Arc<Arena>),
     /// An address that stands for memory in a recording.
     Recorder(Arc<Recorder>),
+    /// Somebody else's, who has it back when the second is dropped.
+    Other(
+        Arc<Queue>,
+        #[expect(dead_code, reason = "held")] Box<dyn Any + Send + Sync>,
+    ),
 }
 
 impl Owner {
     pub fn queue(&self) -> &Arc<Queue> {
         match self {
-            Owner::Queue(queue) => queue,
+            Owner::Queue(queue) | Owner::Other(queue, _) => queue,
             Owner::Arena(arena) => arena.queue(),
             Owner::Recorder(recorder) => recorder.queue(),
         }
@@ -120,7 +126,7 @@ impl Buffer {
     pub(crate) fn recorder(&self) -> Option<&Arc<Recorder>> {
         match &self.block.owner {
             Owner::Recorder(recorder) => Some(recorder),
-            Owner::Queue(_) | Owner::Arena(_) => None,
+            Owner::Queue(_) | Owner::Arena(_) | Owner::Other(..) => None,
         }
     }
 }
@@ -138,6 +144,7 @@ impl Drop for Block {
             Owner::Queue(queue) => queue.give_back(self.pointer, self.bytes),
             Owner::Arena(arena) => arena.give_back(self.pointer, self.bytes),
             Owner::Recorder(recorder) => recorder.give_back(self.pointer, self.bytes),
+            Owner::Other(..) => {}
         }
     }
 }
@@ -149,6 +156,22 @@ impl fmt::Debug for Buffer {
 }
 
 impl Queue {
+    /// Memory of somebody else, in this queue's order; it does not count as used here.
+    ///
+    /// `keeper` is dropped when no buffer has the memory any more, which work in the queue may still:
+    /// if that matters to its owner, the keeper has to wait for the queue.
+    ///
+    /// # Safety
+    /// `address` is of as many words of this device, which stay there until `keeper` is dropped.
+    pub unsafe fn borrow(
+        self: &Arc<Self>,
+        address: u64,
+        words: usize,
+        keeper: Box<dyn Any + Send + Sync>,
+    ) -> Buffer {
+        Buffer::new(Owner::Other(self.clone(), keeper), address, words, false)
+    }
+
     /// What memory is in use.
     pub fn memory(&self) -> MemoryUse {
         let memory = self.memory.lock();
