@@ -11,6 +11,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 unexport PYTHONHOME PYTHONPATH CONDA_PREFIX
 
+# cust, which fhelium-cust joins, links a library that other systems do not have.
+WORKSPACE := --workspace
+ifneq ($(shell uname -s),Linux)
+WORKSPACE += --exclude fhelium-cust
+endif
+
 # What the extension module is built from.
 SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(shell find crates kernels \( -name '*.rs' -o -name Cargo.toml -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null)
@@ -37,11 +43,11 @@ test: test-rust test-python
 test-rust: $(VENV)/.tools
 	@scripts/check-rust.sh
 	@if cargo nextest --version >/dev/null 2>&1; then \
-		echo "cargo nextest run --workspace" && cargo nextest run --locked --workspace; \
+		echo "cargo nextest run $(WORKSPACE)" && cargo nextest run --locked $(WORKSPACE); \
 	else \
-		echo "cargo test --workspace" && cargo test --locked --workspace --lib --bins --tests --examples; \
+		echo "cargo test $(WORKSPACE)" && cargo test --locked $(WORKSPACE) --lib --bins --tests --examples; \
 	fi
-	cargo test --locked --workspace --doc
+	cargo test --locked $(WORKSPACE) --doc
 
 test-python: build
 	$(BIN)/python -m pytest
@@ -49,7 +55,7 @@ test-python: build
 # clippy stands first: it finds most mistakes soonest. stubtest needs the built module.
 lint: build
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked $(WORKSPACE) --all-targets -- -D warnings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy python/fhelium
@@ -64,7 +70,7 @@ docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 bench: build
-	cargo bench --locked --workspace --benches
+	cargo bench --locked $(WORKSPACE) --benches
 
 build: $(VENV)/.built
 
