@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from fhelium import _native
+
+ROOT = Path(__file__).resolve().parents[2]
 
 WORK = """
 import fhelium as fh
@@ -67,3 +70,31 @@ def test_computing_on_the_cpu_opens_no_driver(tmp_path: Path) -> None:
         check=True,
     )
     assert result.stdout.split() == ["True", "[]"]
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_a_source_distribution_holds_what_a_build_needs(tmp_path: Path) -> None:
+    """The kernels are no crate's, so they have to be listed, and the lock file has to serve."""
+    pytest.importorskip("maturin", reason="packs the source distribution")
+    subprocess.run(
+        [sys.executable, "-m", "maturin", "sdist", "--out", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    (packed,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / packed.name.removesuffix(".tar.gz")
+    kernels = {path.name for path in (ROOT / "kernels" / "cuda").iterdir()}
+    assert {path.name for path in (unpacked / "kernels" / "cuda").iterdir()} == kernels
+    result = subprocess.run(
+        ["cargo", "metadata", "--offline", "--format-version", "1"],
+        cwd=unpacked,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
