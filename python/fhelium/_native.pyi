@@ -22,8 +22,8 @@ __all__ = [
     "EvaluationKeys",
     "Executable",
     "KeySet",
-    "MemoryUse",
     "LowerToCkks",
+    "MemoryUse",
     "NoiseEstimate",
     "NoiseModel",
     "Operation",
@@ -669,6 +669,8 @@ class CallSignature:
 
 @final
 class Executable:
+    @property
+    def replays(self) -> str: ...
     def run(self, *inputs: Any) -> Any: ...
 
 @final

@@ -26,7 +26,9 @@ pub use cache::{CacheCounters, RecursivePreparation, SpecializationCache};
 pub use device::{Device, DeviceKind};
 pub use engine::{Engine, EngineOptions, EvaluationKeys, KeySet};
 pub use error::{MissingKey, MissingKeys, RuntimeError, SpecializationMiss};
-pub use link::{Executable, LinkOptions, Manifest, ManifestEntry, Memory, RequiredKey, link};
+pub use link::{
+    Executable, LinkOptions, Manifest, ManifestEntry, Memory, Replays, RequiredKey, link,
+};
 pub use material::{LiveTensor, MaterialBinding, MaterialSource};
 pub use placed::{
     Ciphertext, EncryptionKey, KeySwitchKey, Movable, Placed, Plaintext, PublicKey, SecretKey,

@@ -281,6 +281,9 @@ impl Specialization {
             "\nbytes: inputs {}, peak {}, kept between calls {}",
             memory.inputs, memory.peak, memory.resident
         )?;
+        if self.executable.engine().cuda().is_some() {
+            writeln!(text, "runs {}", self.executable.replays())?;
+        }
         let PreparationTimes {
             capture,
             passes,

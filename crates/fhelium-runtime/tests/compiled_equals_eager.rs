@@ -85,8 +85,8 @@ proptest! {
         failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Guards that building a Program and calling eagerly accept and refuse the same operations,
-    /// for the same class of reason, that the compiled Program gives the eager bits, twice, and that
-    /// a device gives the CPU's.
+    /// for the same class of reason, that the compiled Program gives the eager bits, each time, and
+    /// that a device gives the CPU's.
     #[test]
     fn random_programs(steps in prop::collection::vec(step(), 1..60)) {
         let (engine, keys) = engine();
@@ -118,7 +118,9 @@ proptest! {
             match (eager, built) {
                 (Ok(results), Ok(built)) => {
                     prop_assert_eq!(results.len(), built.len());
-                    if common::device() != Device::Cpu {
+                    // An encoding's floating-point rounding may differ.
+                    let rounds = step.operation == OpKind::from(He::Encode);
+                    if common::device() != Device::Cpu && !rounds {
                         let operands: Vec<Value> = operands.iter().map(on_host).collect();
                         let twins = twin().apply(step.operation, &operands, &step.attributes, None);
                         for (result, twin) in results.iter().zip(&twins.unwrap()) {
@@ -156,7 +158,8 @@ proptest! {
         )
         .unwrap();
         let before: Vec<Vec<u64>> = residues(&arguments);
-        for _ in 0..2 {
+        // On a device the second run is recorded, and the third one rebinds.
+        for _ in 0..3 {
             let outputs = specialization.executable().run(&arguments).unwrap();
             for (output, &value) in leaves(&outputs).iter().zip(&returned) {
                 prop_assert!(

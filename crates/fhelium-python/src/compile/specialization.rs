@@ -223,6 +223,13 @@ impl PyExecutable {
         run(py, &self.0, &values, None, None)
     }
 
+    /// How its next run is done: as a CUDA graph, as recorded launches, or operation by operation
+    /// and why.
+    #[getter]
+    fn replays(&self) -> String {
+        self.0.executable().replays().to_string()
+    }
+
     fn __repr__(&self) -> String {
         format!("<Executable of {}>", self.0.program().name())
     }

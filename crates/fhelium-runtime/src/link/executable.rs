@@ -3,6 +3,7 @@
 use super::kept::Prologue;
 use super::keys::KeyTable;
 use super::manifest::Manifest;
+use super::replay::{Replayer, Replays};
 use super::tape::{Frame, Source, Step};
 use crate::{Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
@@ -29,6 +30,7 @@ pub struct Executable {
     /// Secrets of captured ciphertexts and keys.
     secrets: Vec<(String, SecretId)>,
     manifest: Manifest,
+    replayer: Replayer,
     runs: AtomicU64,
     nanos: AtomicU64,
 }
@@ -64,6 +66,7 @@ impl Executable {
             manifest,
         } = parts;
         Executable {
+            replayer: Replayer::new(&engine, &steps),
             engine,
             name,
             inputs,
@@ -100,6 +103,29 @@ impl Executable {
         self.prologue.nbytes()
     }
 
+    /// How its next run is done.
+    pub fn replays(&self) -> Replays {
+        self.replayer.replays()
+    }
+
+    pub(super) fn replayer(&self) -> &Replayer {
+        &self.replayer
+    }
+
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Slots of a frame.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Where the results are found.
+    pub(super) fn results(&self) -> &[Source] {
+        &self.results
+    }
+
     /// Finished runs and the time spent in them.
     pub fn measured(&self) -> (u64, Duration) {
         let nanos = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
@@ -131,20 +157,25 @@ impl Executable {
         check_places(&self.name, &self.inputs, engine, arguments)?;
         self.check_engine(engine)?;
         self.check_arguments(arguments)?;
-        let keys = self
-            .keys
-            .resolve(self.secret(arguments)?, engine.registry())?;
+        let secret = self.secret(arguments)?;
+        let keys = self.keys.resolve(secret, engine.registry())?;
         let kept = self.prologue.values(engine)?;
-        let mut frame = Frame::new(arguments, &kept, &keys, self.slots);
-        for step in &self.steps {
-            frame.run(step, engine)?;
-        }
+        let results = match self.replay(engine, secret, [arguments, &kept, &keys])? {
+            Some(results) => results,
+            None => {
+                let mut frame = Frame::new(arguments, &kept, &keys, self.slots);
+                for step in &self.steps {
+                    frame.run(step, engine)?;
+                }
+                let results = self.results.iter().map(|&source| frame.take(source));
+                results.collect::<Result<_, _>>()?
+            }
+        };
         let outputs = self.outputs.map(&mut |&place| {
-            let source = self.results.get(place).copied();
-            let source = source.ok_or_else(|| {
-                RuntimeError::Link(format!("the output tree has no result {place}"))
-            })?;
-            frame.take(source)
+            results
+                .get(place)
+                .cloned()
+                .ok_or_else(|| RuntimeError::Link(format!("the output tree has no result {place}")))
         })?;
         let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);

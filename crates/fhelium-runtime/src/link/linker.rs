@@ -393,6 +393,11 @@ impl Linker<'_> {
             implementation: implementation.clone(),
             operands,
             attributes: op.attributes().clone(),
+            takes_tensors: op
+                .operands()
+                .iter()
+                .chain(op.results())
+                .any(|&value| matches!(self.program.type_of(value), Type::Tensor { .. })),
             result_types: op
                 .results()
                 .iter()

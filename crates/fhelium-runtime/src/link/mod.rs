@@ -5,6 +5,7 @@ mod kept;
 mod keys;
 mod linker;
 mod manifest;
+mod replay;
 mod tape;
 
 pub use executable::Executable;
@@ -12,3 +13,4 @@ pub(crate) use executable::check_places;
 pub use keys::RequiredKey;
 pub use linker::{LinkOptions, link};
 pub use manifest::{Manifest, ManifestEntry, Memory};
+pub use replay::Replays;

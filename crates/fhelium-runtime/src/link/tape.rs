@@ -29,6 +29,8 @@ pub(super) struct Step {
     pub operands: SmallVec<[Source; 4]>,
     pub attributes: Attributes,
     pub result_types: Vec<Type>,
+    /// Whether an operand or a result is a clear tensor.
+    pub takes_tensors: bool,
     /// Frame slots of the results; `None` for one that nothing reads.
     pub results: SmallVec<[Option<u32>; 1]>,
     pub location: Option<Location>,

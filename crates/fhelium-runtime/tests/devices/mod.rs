@@ -7,8 +7,10 @@ use crate::common::{
 use fhelium_runtime::ckks::ErrorKind;
 use fhelium_runtime::persist::{Object, SaveOptions, from_bytes, to_bytes};
 use fhelium_runtime::{
-    Device, Engine, EngineOptions, MaterialBinding, PrepareOptions, RuntimeError, Value,
+    Device, Engine, EngineOptions, LiveTensor, MaterialBinding, PrepareOptions, Replays,
+    RuntimeError, Value,
 };
+use std::sync::Arc;
 
 const SUM: &str = "func (%x: !fresh, %y: !fresh) {
     %z = he.add %x, %y loc(\"score.py\":3 in score)
@@ -223,4 +225,81 @@ fn engines_of_one_device_share_values() {
     assert_eq!((&*entry.implementation, entry.device), ("cuda", device()));
     let outputs = leaves(&compiled.executable().run_with(&other, &arguments).unwrap());
     assert!(same_bits(&outputs[0], &expected));
+}
+
+/// Guards that a warm tape, which is replayed as recorded, takes other arguments, other contents of
+/// live materials and other secrets, hands what it is given through, and says how it runs.
+#[test]
+fn a_warm_tape_is_replayed_on_other_values() {
+    let (engine, keys) = engine();
+    let other = engine.keygen(&[1], false).unwrap();
+    engine.use_keys(&other.evaluation()).unwrap();
+    let weights = Arc::new(LiveTensor::new(message(9, &[8])));
+    let func = "func (%x: !fresh) {
+        %w = core.material {symbol = @w}
+        %p = he.encode %w {level = 2, scale = 2^40}
+        %a = he.square %x
+        %b = he.relinearize %a
+        %c = he.rescale %b
+        %d = he.rotate %c {step = 1}
+        %e = he.mul %d, %p
+        return (%e, %x, %p, %c)
+    }";
+    let program = program(engine, "material @w : !tensor<f64, [8]>", func);
+    let bound = [("w", MaterialBinding::Live(weights.clone()))];
+    let compiled = prepared(engine, program, &bound, PrepareOptions::default()).unwrap();
+    let executable = compiled.executable();
+    assert_eq!(executable.replays(), Replays::NotYet);
+    for round in 0..6 {
+        let keys = [keys, &other][round / 2 % 2];
+        let x = encrypt(engine, keys, &message(round, &[8]));
+        if round % 2 == 1 {
+            weights.set(message(20 + round, &[8]));
+        }
+        let p = engine.encode(&weights.get(), Some(2), None).unwrap().into();
+        let square = engine.relinearize(&engine.square(&x).unwrap(), None);
+        let c = engine.rescale(&square.unwrap()).unwrap();
+        let e = engine.multiply(&engine.rotate(&c, 1, None).unwrap(), &p);
+        let expected = [e.unwrap(), x.clone(), p, c];
+        let outputs = leaves(&executable.run(std::slice::from_ref(&x)).unwrap());
+        for (place, (output, expected)) in outputs.iter().zip(&expected).enumerate() {
+            assert!(
+                same_bits(output, expected),
+                "output {place} of round {round}"
+            );
+        }
+        assert_eq!(outputs[1].address(), x.address());
+    }
+    match executable.replays() {
+        Replays::Graph(launches) | Replays::Launches(launches) => assert!(launches > 5),
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        compiled.explain().contains("runs as"),
+        "{}",
+        compiled.explain()
+    );
+}
+
+/// Guards that a tape that encodes an argument, which is in host memory, runs operation by
+/// operation and says why.
+#[test]
+fn a_tape_that_reads_the_host_is_not_recorded() {
+    let (engine, keys) = engine();
+    let func = "func (%x: !fresh, %w: !tensor<f64, [8]>) {
+        %p = he.encode %w {level = 3, scale = 2^40}
+        %e = he.mul %x, %p
+        return %e
+    }";
+    let program = program(engine, "", func);
+    let compiled = prepared(engine, program, &[], PrepareOptions::default()).unwrap();
+    let x = encrypt(engine, keys, &message(1, &[8]));
+    for round in 0..3 {
+        let w = message(round, &[8]);
+        let p = engine.encode(&w, None, None).unwrap().into();
+        let outputs = leaves(&compiled.executable().run(&[x.clone(), w.into()]).unwrap());
+        assert!(same_bits(&outputs[0], &engine.multiply(&x, &p).unwrap()));
+    }
+    let replays = compiled.executable().replays().to_string();
+    assert!(replays.contains("ckks.encode reads"), "{replays}");
 }
