@@ -297,6 +297,63 @@ fn decryptions_and_flooded_ones_are_those_of_the_cpu() {
     }
 }
 
+/// The seeds' expansion and the kernels' order at every size; the largest take long on the host.
+#[test]
+fn every_ring_degree_gives_the_keys_and_ciphertexts_of_the_cpu() {
+    for log_n in 12..=17 {
+        for core in CORES {
+            let Some(bench) = Bench::new(&parameters(log_n, 2, 40, 2), Some(core)) else {
+                return;
+            };
+            let emulated = bench.device.device().name().starts_with("emulated");
+            if emulated && (log_n > 12 || core == Core::Integer) {
+                return;
+            }
+            let keys = bench.keys(16);
+            let [here, there] = Bench::twice(17);
+            let key = fhelium_ckks::KeyGenerator::new(&bench.host, &here)
+                .rotation(&keys.secret, 3)
+                .unwrap();
+            let device_key = fhelium_cuda::KeyGenerator::new(&bench.device, &there)
+                .rotation(&keys.device_secret, 3)
+                .unwrap();
+            let back = bench.device.download_key(&device_key).unwrap();
+            same_residues("evaluation key", key.residues(), back.residues());
+            let uploaded = bench.device.upload_key(&key).unwrap();
+            let words = |key: &fhelium_cuda::KeySwitchKey| {
+                bench.device.queue().download(key.buffer()).unwrap()
+            };
+            same_residues("expanded", &words(&uploaded), &words(&device_key));
+
+            let plaintext = bench.encoded(&[2, 9], 2, 18);
+            let device = &bench.device;
+            let on_device = device.upload_plaintext(&plaintext).unwrap();
+            let host = bench.host.encrypt(&plaintext, &keys.public, &here).unwrap();
+            let back = device
+                .encrypt(&on_device, &keys.device_public, &there)
+                .unwrap();
+            same_residues(
+                "under a public key",
+                host.data(),
+                device.download(&back).unwrap().data(),
+            );
+            let host = bench.host.encrypt(&plaintext, &keys.secret, &here).unwrap();
+            let back = device
+                .encrypt(&on_device, &keys.device_secret, &there)
+                .unwrap();
+            same_residues(
+                "under a secret",
+                host.data(),
+                device.download(&back).unwrap().data(),
+            );
+            let host = bench.host.decrypt(&host, &keys.secret).unwrap();
+            let back = device.decrypt(&back, &keys.device_secret).unwrap();
+            let back = device.download_plaintext(&back).unwrap();
+            same_residues("decrypted", host.data(), back.data());
+        }
+    }
+}
+
 #[test]
 fn refusals_are_those_of_the_cpu() {
     let set = parameters(10, 2, 40, 1);
