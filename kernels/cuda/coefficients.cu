@@ -53,6 +53,7 @@ __device__ __forceinline__ u64 exact_residue(double value, int exponent, const P
     const int shift = (biased == 0 ? -1074 : biased - 1075) + exponent;
     if (shift < 0) return residue_of(__double2ll_rn(times_power_of_two(value, exponent)), prime);
     u64 power = 1;
+#pragma unroll 1
     for (int bit = 31 - __clz(shift | 1); bit >= 0; --bit) {
         power = u64_mul(power, power, prime.p, prime.ratio_lo, prime.ratio_hi);
         if (shift >> bit & 1) power = u64_add(power, power, prime.p);
@@ -154,6 +155,7 @@ __device__ __forceinline__ bool centred_pair(Lifted& lifted, const Centre& args,
     const bool negative = words[1] > rest_hi || (words[1] == rest_hi && words[0] > rest_lo);
     if (negative) words[0] = rest_lo, words[1] = rest_hi;
     bool confirmed = true;
+#pragma unroll 1
     for (u32 i = 2; i < args.limbs; ++i) {
         const Prime& other = args.primes[i];
         const u64 r = u64_reduce_wide(words[0], words[1], other.p, other.ratio_lo, other.ratio_hi);
@@ -168,9 +170,11 @@ __device__ __forceinline__ bool centred_pair(Lifted& lifted, const Centre& args,
 // replace digits from the last on.
 __device__ __forceinline__ Lifted centred_words(const Centre& args, const Strided& residues) {
     const u32 limbs = args.limbs;
+#pragma unroll 1
     for (u32 i = 1; i < limbs; ++i) {
         const Prime& q = args.primes[i];
         u64 known = 0;
+#pragma unroll 1
         for (u32 j = i; j-- > 0;) {
             const u64 radix = u64_reduce(args.primes[j].p, q.p, q.ratio_hi);
             known = u64_add(u64_mul(known, radix, q.p, q.ratio_lo, q.ratio_hi),
@@ -179,8 +183,10 @@ __device__ __forceinline__ Lifted centred_words(const Centre& args, const Stride
         residues[i] = u64_mul(u64_sub(residues[i], known, q.p), args.inverses[i], q.p, q.ratio_lo,
                               q.ratio_hi);
     }
+#pragma unroll 1
     for (u32 i = limbs; i-- > 0;) {
         u64 carry = residues[i];
+#pragma unroll 1
         for (u32 word = limbs - 1; word > i; --word) {
             u64 lo = carry, hi = 0;
             u64_sum_add(&lo, &hi, residues[word], args.primes[i].p);
