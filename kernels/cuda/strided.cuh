@@ -22,6 +22,7 @@ __device__ __forceinline__ void places_of(const Strided<OPERANDS>& shape, u32 in
                                           i64 (&places)[OPERANDS]) {
 #pragma unroll
     for (int operand = 0; operand < OPERANDS; ++operand) places[operand] = 0;
+#pragma unroll 1
     for (u32 axis = 0; axis < shape.rank; ++axis) {
         u32 at = index;
         if (axis + 1 < shape.rank) {

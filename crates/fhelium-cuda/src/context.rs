@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{CudaError, Result};
-use crate::kernels::{Basis, Core, Kernels, Operand};
+use crate::kernels::{Basis, Core, Kernels, Operand, TensorKernels};
 use crate::queue::{Buffer, MemoryUse, Queue};
 use crate::tables::Tables;
 use crate::values::{Ciphertext, Plaintext};
@@ -31,6 +31,7 @@ struct Inner {
     host: fhelium_ckks::Context,
     queue: Arc<Queue>,
     kernels: Kernels,
+    tensor_kernels: TensorKernels,
     tables: Tables,
 }
 
@@ -75,6 +76,7 @@ impl Context {
             host: host.clone(),
             queue,
             kernels,
+            tensor_kernels: TensorKernels::default(),
             tables,
         })))
     }
@@ -214,6 +216,10 @@ impl Context {
 
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.0.kernels
+    }
+
+    pub(crate) fn tensor_kernels(&self) -> &TensorKernels {
+        &self.0.tensor_kernels
     }
 
     pub(crate) fn tables(&self) -> &Tables {

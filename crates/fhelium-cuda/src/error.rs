@@ -1,6 +1,7 @@
 //! Why a device refuses something.
 
 use fhelium_ckks::{CkksError, ErrorKind, StateError};
+use fhelium_ir::{DType, InferError};
 use thiserror::Error;
 
 /// A device, driver or memory that is missing, or an operation that the scheme refuses.
@@ -135,6 +136,39 @@ pub enum CudaError {
         /// The largest prime's bits.
         bits: f64,
     },
+    /// An operation on clear tensors that its operands or attributes do not allow.
+    #[error("{operation}: {error}")]
+    Tensor {
+        /// The operation.
+        operation: &'static str,
+        /// What was found and what was expected.
+        error: InferError,
+    },
+    /// A tensor that its memory does not hold.
+    #[error(
+        "a tensor of {dtype} with shape {shape:?} and strides {strides:?} of {found} bytes: expected \
+         {expected}"
+    )]
+    TensorLayout {
+        /// The element type.
+        dtype: DType,
+        /// The shape.
+        shape: Vec<usize>,
+        /// The strides, in elements.
+        strides: Vec<isize>,
+        /// The bytes there are.
+        found: usize,
+        /// What would do.
+        expected: String,
+    },
+    /// Another library's array that is no tensor here.
+    #[error("from_dlpack: found {found}, expected {expected}")]
+    Dlpack {
+        /// What the array is.
+        found: String,
+        /// What would do, and how to get there.
+        expected: &'static str,
+    },
     /// Operands that the scheme refuses.
     #[error(transparent)]
     Ckks(#[from] CkksError),
@@ -153,6 +187,8 @@ impl CudaError {
             CudaError::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             CudaError::CoreTooNarrow { .. } => ErrorKind::Parameter,
             CudaError::Ckks(error) => error.kind(),
+            CudaError::Tensor { error, .. } => error.kind(),
+            CudaError::TensorLayout { .. } | CudaError::Dlpack { .. } => ErrorKind::Value,
             _ => ErrorKind::Device,
         }
     }

@@ -181,7 +181,8 @@ impl<V: DeviceValue> Graph<V> {
             .results
             .iter()
             .map(|(value, origin)| match *origin {
-                Origin::Input(index) => inputs[index].clone(),
+                // A view of it, perhaps.
+                Origin::Input(index) => value.with_buffer(inputs[index].buffer().clone()),
                 Origin::Made(index) => value.with_buffer(made[index].clone()),
                 Origin::Constant => value.clone(),
             })

@@ -6,6 +6,7 @@
 
 mod context;
 mod device;
+pub mod dlpack;
 mod error;
 mod executable;
 mod graph;
@@ -17,6 +18,7 @@ mod probe;
 mod queue;
 mod raw;
 mod tables;
+mod tensor;
 mod values;
 
 pub use context::{Context, ContextOptions};
@@ -29,4 +31,5 @@ pub use keys::{EncryptionKey, KeySwitchKey, PublicKey, SecretKey};
 pub use ops::KeyGenerator;
 pub use probe::{Driver, probe};
 pub use queue::{Buffer, MemoryUse, Queue};
+pub use tensor::Tensor;
 pub use values::{Ciphertext, Plaintext};

@@ -78,7 +78,7 @@ impl From<StateError> for InferError {
 
 impl InferError {
     /// An argument of the wrong value or shape.
-    pub(crate) fn value(message: impl Into<String>) -> Self {
+    pub fn value(message: impl Into<String>) -> Self {
         InferError::Invalid {
             kind: ErrorKind::Value,
             message: message.into(),

@@ -17,6 +17,7 @@ mod builder;
 mod dtype;
 mod edit;
 mod error;
+pub mod layout;
 pub mod operations;
 mod outputs;
 mod program;
@@ -34,7 +35,7 @@ pub use edit::{Editor, OpId, Place};
 pub use error::{InferError, IrError, Location, Position};
 pub use operations::{
     AxisDependence, Ckks, Core, Dependence, Dialect, Effect, He, InferContext, Level, OpDef,
-    OpKind, Rns, Tensor,
+    OpKind, Rns, Span, Tensor, TensorCall, negative_power,
 };
 pub use outputs::{Literal, OutputTree};
 pub use program::{Input, Material, Materials, Program};

@@ -14,6 +14,7 @@ mod ntt;
 mod sample;
 mod strided;
 mod switch;
+mod tensor;
 
 pub(crate) use batch::BatchSum;
 pub(crate) use convert::{
@@ -25,8 +26,11 @@ pub(crate) use encrypt::{Decrypt, Encrypt};
 pub(crate) use keys::{HoldKey, MakeKey};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
 pub(crate) use sample::{Lift, Uniform};
-pub(crate) use strided::{Move, pieces};
+pub(crate) use strided::{Fill, Move, Strided, pieces, single};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
+pub(crate) use tensor::{
+    BLOCK, BLOCK_LEVELS, Elements, Matmul, Sums, TILE, TensorKernel, TensorKernels,
+};
 
 use crate::device::Device;
 use crate::error::{Result, driver};

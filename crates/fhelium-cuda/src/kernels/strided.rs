@@ -2,7 +2,7 @@
 
 use super::{Kernel, Kernels, arguments};
 use crate::device::Device;
-use crate::error::{CudaError, Result};
+use crate::error::Result;
 use crate::queue::Queue;
 
 /// The axes that one launch walks; `AXES` in strided.cuh.
@@ -30,7 +30,18 @@ pub(crate) struct Move {
     pub shape: Strided<2>,
 }
 
+/// `Fill` in strided.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Fill {
+    pub bits: [u8; 16],
+    pub target: u64,
+    pub count: u32,
+    pub unused: u32,
+}
+
 arguments!(Move, 224, [source, target]);
+arguments!(Fill, 32, [target]);
 
 pub(super) const THREADS: u32 = 256;
 
@@ -58,7 +69,25 @@ pub(crate) fn pieces<const OPERANDS: usize>(
     if shape.contains(&0) {
         return Ok(());
     }
-    // Innermost first, without axes of one place, and neighbours that are one run made one.
+    split(&merged(shape, strides), starts, launch)
+}
+
+/// The one part that a shape is, if one launch walks it.
+///
+/// # Panics
+/// As [`pieces`].
+pub(crate) fn single<const OPERANDS: usize>(
+    shape: &[usize],
+    strides: [&[isize]; OPERANDS],
+) -> Option<Strided<OPERANDS>> {
+    Strided::of(&merged(shape, strides))
+}
+
+/// The axes innermost first, without those of one place, and neighbours that are one run made one.
+fn merged<const OPERANDS: usize>(
+    shape: &[usize],
+    strides: [&[isize]; OPERANDS],
+) -> Vec<Axis<OPERANDS>> {
     let mut axes: Vec<Axis<OPERANDS>> = Vec::new();
     for axis in (0..shape.len()).rev().filter(|&axis| shape[axis] > 1) {
         let extent = shape[axis];
@@ -74,7 +103,7 @@ pub(crate) fn pieces<const OPERANDS: usize>(
             _ => axes.push(Axis { extent, strides }),
         }
     }
-    split(&axes, starts, launch)
+    axes
 }
 
 fn split<const OPERANDS: usize>(
@@ -82,9 +111,9 @@ fn split<const OPERANDS: usize>(
     starts: [i64; OPERANDS],
     launch: &mut dyn FnMut(&Strided<OPERANDS>, [i64; OPERANDS]) -> Result<()>,
 ) -> Result<()> {
-    let count = axes
-        .iter()
-        .fold(1usize, |count, axis| count.saturating_mul(axis.extent));
+    if let Some(shape) = Strided::of(axes) {
+        return launch(&shape, starts);
+    }
     let moved = |axis: &Axis<OPERANDS>, places: usize| {
         std::array::from_fn(|at| starts[at] + axis.strides[at] * places as i64)
     };
@@ -92,7 +121,7 @@ fn split<const OPERANDS: usize>(
         Some((outer, inner)) if axes.len() > AXES => {
             (0..outer.extent).try_for_each(|place| split(inner, moved(outer, place), launch))
         }
-        Some((outer, inner)) if count > MOST => {
+        Some((outer, inner)) => {
             let half = outer.extent / 2;
             for (from, extent) in [(0, half), (half, outer.extent - half)] {
                 let mut axes = inner.to_vec();
@@ -103,44 +132,69 @@ fn split<const OPERANDS: usize>(
             }
             Ok(())
         }
-        _ => {
-            let mut shape = Strided {
-                count: count as u32,
-                rank: axes.len() as u32,
-                extents: [1; AXES],
-                strides: [[0; AXES]; OPERANDS],
-            };
-            for (place, axis) in axes.iter().enumerate() {
-                shape.extents[place] = axis.extent as u32;
-                for (operand, &stride) in axis.strides.iter().enumerate() {
-                    shape.strides[operand][place] = stride;
-                }
-            }
-            launch(&shape, starts)
-        }
+        // Of no axes one launch does.
+        None => Ok(()),
     }
 }
 
 impl<const OPERANDS: usize> Strided<OPERANDS> {
+    /// One index, at the first place of every operand.
+    pub const NONE: Self = Strided {
+        count: 1,
+        rank: 0,
+        extents: [1; AXES],
+        strides: [[0; AXES]; OPERANDS],
+    };
+
+    /// Axes, innermost first, unless one launch cannot walk them.
+    fn of(axes: &[Axis<OPERANDS>]) -> Option<Self> {
+        let count = axes
+            .iter()
+            .try_fold(1usize, |count, axis| count.checked_mul(axis.extent))?;
+        if count > MOST || axes.len() > AXES {
+            return None;
+        }
+        let mut shape = Strided {
+            count: count as u32,
+            rank: axes.len() as u32,
+            ..Self::NONE
+        };
+        for (place, axis) in axes.iter().enumerate() {
+            shape.extents[place] = axis.extent as u32;
+            for (operand, &stride) in axis.strides.iter().enumerate() {
+                shape.strides[operand][place] = stride;
+            }
+        }
+        Some(shape)
+    }
+
     /// The grid of threads that each do one element.
     pub fn grid(&self) -> [u32; 3] {
         [self.count.div_ceil(THREADS), 1, 1]
     }
 }
 
-/// The kernels that move elements, by size.
+/// The kernels that move and repeat elements, by size.
 pub(super) struct Movers {
     moves: [(usize, Kernel<Move>); 4],
+    fills: [(usize, Kernel<Fill>); 4],
 }
 
 impl Movers {
     pub fn load(device: &Device) -> Result<Self> {
-        let load = |bytes: usize| {
-            let kernel = Kernel::load(device, "strided", &format!("move_{bytes}"), THREADS)?;
-            Ok::<_, CudaError>((bytes, kernel))
-        };
+        fn load<A: super::Arguments>(
+            device: &Device,
+            family: &str,
+            bytes: usize,
+        ) -> Result<(usize, Kernel<A>)> {
+            let name = format!("{family}_{bytes}");
+            Ok((bytes, Kernel::load(device, "strided", &name, THREADS)?))
+        }
+        let moves = |bytes| load(device, "move", bytes);
+        let fills = |bytes| load(device, "fill", bytes);
         Ok(Movers {
-            moves: [load(1)?, load(4)?, load(8)?, load(16)?],
+            moves: [moves(1)?, moves(4)?, moves(8)?, moves(16)?],
+            fills: [fills(1)?, fills(4)?, fills(8)?, fills(16)?],
         })
     }
 }
@@ -163,6 +217,26 @@ impl Kernels {
         let (_, kernel) = mover.expect("elements have 1, 4, 8 or 16 bytes");
         // SAFETY: the caller's promise.
         unsafe { kernel.launch(queue, arguments.shape.grid(), 0, arguments) }
+    }
+
+    /// Repeats an element of so many bytes.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    ///
+    /// # Panics
+    /// As [`move_elements`](Self::move_elements).
+    pub unsafe fn fill_elements(
+        &self,
+        queue: &Queue,
+        bytes: usize,
+        arguments: &Fill,
+    ) -> Result<()> {
+        let filler = self.movers.fills.iter().find(|(size, _)| *size == bytes);
+        let (_, kernel) = filler.expect("elements have 1, 4, 8 or 16 bytes");
+        let grid = [arguments.count.div_ceil(THREADS), 1, 1];
+        // SAFETY: the caller's promise.
+        unsafe { kernel.launch(queue, grid, 0, arguments) }
     }
 }
 

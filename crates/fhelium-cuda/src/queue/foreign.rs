@@ -170,6 +170,48 @@ impl Queue {
     }
 }
 
+impl Queue {
+    /// Waits until what was put into the queue, or in its place into another stream, has run. What a
+    /// capture reads, it keeps.
+    pub(crate) fn wait_for_uses(&self) {
+        let waited = uncaptured(|| {
+            self.bind()?;
+            self.synchronize()?;
+            if self.is_capturing_foreign() {
+                return Ok(());
+            }
+            // SAFETY: the stream is live, as the caller of `on_stream` promised.
+            unsafe { result::stream::synchronize(self.handle()) }
+                .map_err(driver("waiting for a stream"))
+        });
+        // A device that cannot be waited for does not run either.
+        drop(waited);
+    }
+
+    /// Makes what comes next in another stream wait for all that is in the queue.
+    pub(crate) fn lead_stream(&self, stream: usize) -> Result<()> {
+        self.bind()?;
+        order_streams(self.handle(), stream as CUstream)
+    }
+
+    /// Makes what comes next in the queue wait for all that is in another stream.
+    pub(crate) fn follow_stream(&self, stream: usize) -> Result<()> {
+        if self.is_capturing_foreign() {
+            return self.wait_for_device();
+        }
+        self.bind()?;
+        order_streams(stream as CUstream, self.handle())
+    }
+
+    /// Waits until all that is in any stream of the device has run.
+    pub(crate) fn wait_for_device(&self) -> Result<()> {
+        uncaptured(|| {
+            self.bind()?;
+            result::ctx::synchronize().map_err(driver("waiting for the device"))
+        })
+    }
+}
+
 /// The graph that a stream's work is being captured into.
 fn captured_graph(stream: CUstream) -> Result<Option<CUgraph>> {
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;

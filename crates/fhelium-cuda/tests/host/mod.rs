@@ -73,6 +73,7 @@ pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
     let own = "../fhelium-cuda/tests/host/emulator";
     let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join(own);
     let mut hasher = std::hash::DefaultHasher::new();
+    format!("{:?}", cpp(&emulator)).hash(&mut hasher);
     let sources: Vec<PathBuf> = [&emulator, &kernels()]
         .into_iter()
         .flat_map(|folder| files(folder))
@@ -87,7 +88,7 @@ pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
     let library = built.join("libcuda.so.1");
     if !library.exists() {
         let folder = tempfile::tempdir_in(&place).unwrap();
-        build_emulated_driver(&emulator, &sources, folder.path());
+        build_emulated_driver(&emulator, &sources, &place, folder.path());
         // Another process may have been as fast; then its library is the same.
         if std::fs::rename(folder.path(), &built).is_ok() {
             let _ = folder.keep();
@@ -105,7 +106,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn build_emulated_driver(emulator: &Path, sources: &[PathBuf], folder: &Path) {
+fn build_emulated_driver(emulator: &Path, sources: &[PathBuf], place: &Path, folder: &Path) {
     let mut units = Vec::new();
     for source in sources {
         match source.extension().and_then(|ending| ending.to_str()) {
@@ -114,30 +115,39 @@ fn build_emulated_driver(emulator: &Path, sources: &[PathBuf], folder: &Path) {
             _ => {}
         }
     }
+    // Objects are kept by what went into them: a change of one file compiles that file.
+    let objects: Vec<PathBuf> = units
+        .iter()
+        .map(|unit| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            format!("{:?}", cpp(emulator)).hash(&mut hasher);
+            preprocessed(emulator, unit).hash(&mut hasher);
+            place.join(format!("emulator-object-{:x}.o", hasher.finish()))
+        })
+        .collect();
     let object = |unit: &PathBuf| folder.join(unit.file_stem().unwrap()).with_extension("o");
     // Side by side: they are the longest part of these tests.
     let compilers: Vec<_> = units
         .iter()
-        .map(|unit| {
+        .zip(&objects)
+        .filter(|(_, kept)| !kept.exists())
+        .map(|(unit, kept)| {
             let mut compiler = cpp(emulator);
-            compiler
-                .args(["-O2", "-c"])
-                .arg(unit)
-                .arg("-o")
-                .arg(object(unit))
-                .spawn()
-                .unwrap()
+            compiler.args(["-O2", "-c"]).arg(unit);
+            let compiler = compiler.arg("-o").arg(object(unit)).spawn().unwrap();
+            (compiler, object(unit), kept)
         })
         .collect();
-    for mut compiler in compilers {
+    for (mut compiler, object, kept) in compilers {
         assert!(
             compiler.wait().unwrap().success(),
             "the kernels do not compile for the host"
         );
+        std::fs::rename(object, kept).unwrap();
     }
     let status = cpp(emulator)
         .args(["-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"])
-        .args(units.iter().map(object))
+        .args(&objects)
         .arg("-o")
         .arg(folder.join("libcuda.so.1"))
         .status()
@@ -177,6 +187,8 @@ fn cpp(emulator: &Path) -> Command {
             "-std=c++17",
             "-fPIC",
             "-ffp-contract=off",
+            // GCC's vectorizer fuses products and sums of pairs all the same.
+            "-fno-tree-slp-vectorize",
             "-fno-strict-aliasing",
         ])
         .args(["-Wno-unknown-pragmas", "-Wno-attributes"])
@@ -187,8 +199,9 @@ fn cpp(emulator: &Path) -> Command {
     command
 }
 
+/// A unit's text after its includes, without the folders that they are in.
 fn preprocessed(emulator: &Path, unit: &Path) -> String {
-    let output = cpp(emulator).arg("-E").arg(unit).output().unwrap();
+    let output = cpp(emulator).args(["-E", "-P"]).arg(unit).output().unwrap();
     assert!(
         output.status.success(),
         "{}",

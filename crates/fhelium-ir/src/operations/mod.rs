@@ -15,6 +15,7 @@ mod resolve;
 mod rns;
 mod shape;
 mod tensor;
+mod tensor_call;
 mod tensor_rules;
 
 pub(crate) use call::Call;
@@ -28,6 +29,7 @@ pub use resolve::Resolved;
 pub(crate) use resolve::check_type;
 pub use rns::Rns;
 pub use tensor::Tensor;
+pub use tensor_call::{Span, TensorCall, negative_power};
 
 use crate::{AttributeKind, Materials};
 use fhelium_state::Chain;

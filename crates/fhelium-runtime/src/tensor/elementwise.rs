@@ -3,7 +3,7 @@
 //! Shapes are those that the operation table inferred; every operand broadcasts to them.
 
 use super::element::Element;
-use super::layout::{inverse, memory_order};
+use fhelium_ir::layout::{inverse_order, memory_order};
 use ndarray::{ArcArray, ArrayViewD, IxDyn, Zip};
 
 /// A function of each element of one array.
@@ -13,7 +13,7 @@ pub(super) fn map<A: Element, R: Element>(
 ) -> ArcArray<R, IxDyn> {
     let order = memory_order(array.shape(), &[array.strides()]);
     let result = array.view().permuted_axes(order.as_slice()).mapv(function);
-    result.permuted_axes(inverse(&order)).into_shared()
+    result.permuted_axes(inverse_order(&order)).into_shared()
 }
 
 /// A function of each pair of elements of two arrays, broadcast to `shape`.
@@ -35,7 +35,7 @@ pub(super) fn zip<A: Element, B: Element, R: Element>(
     let result = Zip::from(left.permuted_axes(order.as_slice()))
         .and(right.permuted_axes(order.as_slice()))
         .map_collect(|&a, &b| function(a, b));
-    result.permuted_axes(inverse(&order)).into_shared()
+    result.permuted_axes(inverse_order(&order)).into_shared()
 }
 
 /// A function of each triple of elements of three arrays, broadcast to `shape`.
@@ -56,7 +56,7 @@ pub(super) fn zip3<A: Element, B: Element, C: Element, R: Element>(
         .and(second.permuted_axes(order.as_slice()))
         .and(third.permuted_axes(order.as_slice()))
         .map_collect(|&a, &b, &c| function(a, b, c));
-    result.permuted_axes(inverse(&order)).into_shared()
+    result.permuted_axes(inverse_order(&order)).into_shared()
 }
 
 /// The array as a view of a shape to which it broadcasts.

@@ -1,6 +1,6 @@
 //! Why an operation on clear tensors is refused.
 
-use fhelium_ir::{DType, InferError};
+use fhelium_ir::{DType, InferError, negative_power};
 use fhelium_state::ErrorKind;
 use std::fmt;
 use thiserror::Error;
@@ -18,10 +18,7 @@ pub enum TensorError {
         error: InferError,
     },
     /// An integer raised to a negative integer.
-    #[error(
-        "tensor.pow: an integer cannot be raised to the negative integer {exponent}; cast the base \
-         to a float first"
-    )]
+    #[error("tensor.pow: {}", negative_power(*exponent))]
     NegativePower {
         /// The first negative exponent.
         exponent: i64,

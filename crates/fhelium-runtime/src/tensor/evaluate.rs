@@ -3,10 +3,9 @@
 use super::cast::{Convert, cast};
 use super::element::with_type;
 use super::layout::check_size;
-use super::shape::Span;
 use super::{Element, Tensor, TensorError};
 use super::{arithmetic, elementary, matmul, power, reduction, select, shape};
-use fhelium_ir::{Attribute, Attributes, DType, InferContext, OpKind, Tensor as Operation, Type};
+use fhelium_ir::{Attribute, Attributes, DType, Tensor as Operation, TensorCall};
 use num_complex::Complex;
 
 /// The result of an operation of the `tensor` dialect.
@@ -24,87 +23,29 @@ pub fn evaluate(
     attributes: &Attributes,
 ) -> Result<Tensor, TensorError> {
     let name = operation.def().name;
-    let types: Vec<Type> = operands
+    let types: Vec<_> = operands
         .iter()
-        .map(|operand| Type::tensor(operand.dtype(), operand.shape()))
+        .map(|operand| (operand.dtype(), operand.shape()))
         .collect();
-    let types: Vec<&Type> = types.iter().collect();
-    let resolved = OpKind::from(operation)
-        .resolve(&InferContext::default(), &types, attributes, None)
-        .map_err(|error| TensorError::Rule {
+    let call =
+        TensorCall::new(operation, &types, attributes).map_err(|error| TensorError::Rule {
             operation: name,
             error,
         })?;
-    match &resolved.results[..] {
-        [Type::Tensor { dtype, shape }] => {
-            check_size(name, shape, *dtype)?;
-            compute(
-                operation,
-                operands,
-                &Arguments(&resolved.attributes),
-                *dtype,
-                shape,
-            )
-        }
-        results => unreachable!("{name} gives one tensor, the table says {results:?}"),
-    }
-}
-
-/// The canonical attributes of an operation, which the table has checked.
-struct Arguments<'a>(&'a Attributes);
-
-impl Arguments<'_> {
-    fn int(&self, name: &str) -> i64 {
-        self.0.int(name).expect("the table holds this attribute")
-    }
-
-    fn place(&self, name: &str) -> usize {
-        self.int(name) as usize
-    }
-
-    fn ints(&self, name: &str) -> &[i64] {
-        self.0.ints(name).expect("the table holds this attribute")
-    }
-
-    fn places(&self, name: &str) -> Vec<usize> {
-        self.ints(name)
-            .iter()
-            .map(|&place| place as usize)
-            .collect()
-    }
-
-    fn keepdims(&self) -> bool {
-        self.0.bool("keepdims").unwrap_or(false)
-    }
-
-    fn spans(&self) -> Vec<Span> {
-        let dropped = self.places("dropped");
-        let each = self
-            .ints("starts")
-            .iter()
-            .zip(self.ints("sizes"))
-            .zip(self.ints("steps"));
-        each.enumerate()
-            .map(|(axis, ((&start, &size), &step))| Span {
-                start: start as usize,
-                size: size as usize,
-                step: step as isize,
-                dropped: dropped.contains(&axis),
-            })
-            .collect()
-    }
+    check_size(name, &call.shape, call.dtype)?;
+    compute(operation, operands, &call)
 }
 
 fn compute(
     operation: Operation,
     operands: &[&Tensor],
-    arguments: &Arguments<'_>,
-    dtype: DType,
-    shape: &[usize],
+    call: &TensorCall,
 ) -> Result<Tensor, TensorError> {
     use Operation as O;
+    let (dtype, shape) = (call.dtype, &call.shape[..]);
+    let axis = || call.axis().expect("the table holds this attribute");
     Ok(match (operation, operands) {
-        (O::Constant, []) => constant(arguments.0.get("value"), dtype),
+        (O::Constant, []) => constant(call.value(), dtype),
         (O::Add, [x, y]) => arithmetic::add(x, y, dtype, shape),
         (O::Sub, [x, y]) => arithmetic::subtract(x, y, dtype, shape),
         (O::Mul, [x, y]) => arithmetic::multiply(x, y, dtype, shape),
@@ -125,22 +66,15 @@ fn compute(
         (O::Clip, [x, low, high]) => select::clip(x, low, high, dtype, shape),
         (O::Where, [condition, x, y]) => select::choose(condition, x, y, dtype, shape),
         (O::Broadcast, [x]) => shape::broadcast(x, shape),
-        (O::Roll, [x]) => {
-            let axis = arguments.0.int("axis").map(|axis| axis as usize);
-            shape::roll(x, arguments.int("shift"), axis)
-        }
+        (O::Roll, [x]) => shape::roll(x, call.shift(), call.axis()),
         (O::Reshape, [x]) => shape::reshape(x, shape),
-        (O::Transpose, [x]) => shape::transpose(x, &arguments.places("axes")),
-        (O::Slice, [x]) => shape::slice(x, &arguments.spans()),
-        (O::Index, [x]) => shape::index(x, arguments.place("axis"), arguments.place("index")),
-        (O::Stack, arrays) => shape::stack(arrays, arguments.place("axis"), dtype, shape),
-        (O::Concatenate, arrays) => {
-            shape::concatenate(arrays, arguments.place("axis"), dtype, shape)
-        }
-        (O::Sum, [x]) => reduction::sum(x, &arguments.places("axes"), arguments.keepdims(), dtype),
-        (O::Mean, [x]) => {
-            reduction::mean(x, &arguments.places("axes"), arguments.keepdims(), dtype)
-        }
+        (O::Transpose, [x]) => shape::transpose(x, &call.axes()),
+        (O::Slice, [x]) => shape::slice(x, &call.spans()),
+        (O::Index, [x]) => shape::index(x, axis(), call.index()),
+        (O::Stack, arrays) => shape::stack(arrays, axis(), dtype, shape),
+        (O::Concatenate, arrays) => shape::concatenate(arrays, axis(), dtype, shape),
+        (O::Sum, [x]) => reduction::sum(x, &call.axes(), call.keepdims(), dtype),
+        (O::Mean, [x]) => reduction::mean(x, &call.axes(), call.keepdims(), dtype),
         (O::Matmul, [x, y]) => matmul::matmul(x, y, dtype, shape),
         (operation, operands) => {
             unreachable!(

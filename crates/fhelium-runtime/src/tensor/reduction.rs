@@ -8,8 +8,8 @@
 use super::Tensor;
 use super::arithmetic::{Ring, divide};
 use super::cast::{cast, to_type};
-use super::layout::{inverse, memory_order};
 use fhelium_ir::DType;
+use fhelium_ir::layout::{inverse_order, memory_order};
 use ndarray::{ArcArray, Array, ArrayViewD, ArrayViewMutD, Axis, IxDyn};
 use num_complex::Complex;
 
@@ -68,7 +68,7 @@ fn reduce<T: Summand>(
         let (view, target, reduced) = simplify(view, sums.view_mut(), reduced);
         accumulate(target, view, &reduced);
     }
-    let mut sums = sums.permuted_axes(inverse(&order));
+    let mut sums = sums.permuted_axes(inverse_order(&order));
     if !keep {
         for axis in (0..array.ndim()).rev().filter(|axis| axes.contains(axis)) {
             sums = sums.index_axis_move(Axis(axis), 0);

@@ -3,8 +3,8 @@
 use super::Tensor;
 use super::cast::to_type;
 use super::element::{Element, for_any, with_type};
-use super::layout::{inverse, memory_order};
-use fhelium_ir::DType;
+use fhelium_ir::layout::{inverse_order, memory_order};
+use fhelium_ir::{DType, Span};
 use ndarray::{ArcArray, Array, ArrayViewD, Axis, IxDyn, Slice};
 
 /// The elements in row-major order under another shape of as many.
@@ -49,7 +49,7 @@ pub(super) fn roll(operand: &Tensor, shift: i64, axis: Option<usize>) -> Tensor 
     fn rolled<T: Element>(array: &ArcArray<T, IxDyn>, axis: usize, distance: usize) -> Tensor {
         let order = memory_order(array.shape(), &[array.strides()]);
         let source = array.view().permuted_axes(order.as_slice());
-        let axis = Axis(inverse(&order)[axis]);
+        let axis = Axis(inverse_order(&order)[axis]);
         let mut target = Array::from_elem(source.raw_dim(), T::default());
         let tail = source.len_of(axis) - distance;
         let (start, end) = source.split_at(axis, tail);
@@ -59,21 +59,9 @@ pub(super) fn roll(operand: &Tensor, shift: i64, axis: Option<usize>) -> Tensor 
         target
             .slice_axis_mut(axis, Slice::from(distance..))
             .assign(&start);
-        target.permuted_axes(inverse(&order)).into()
+        target.permuted_axes(inverse_order(&order)).into()
     }
     for_any!(operand, array => rolled(array, axis, distance))
-}
-
-/// Evenly spaced elements of an axis.
-pub(super) struct Span {
-    /// The place of the first.
-    pub start: usize,
-    /// How many.
-    pub size: usize,
-    /// From each to the next; not 0.
-    pub step: isize,
-    /// Whether the result lacks the axis, which has size 1.
-    pub dropped: bool,
 }
 
 /// The spans of all axes, which lie within them. Shares the elements.

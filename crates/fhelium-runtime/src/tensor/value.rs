@@ -4,6 +4,7 @@ use super::TensorError;
 use super::element::{Element, for_any, with_type};
 use super::layout::check_size;
 use fhelium_ir::DType;
+use fhelium_ir::layout::row_major;
 use ndarray::{ArcArray, Array, ArrayViewMut, Axis, Dimension, IxDyn, ShapeBuilder};
 use num_complex::Complex;
 
@@ -257,13 +258,4 @@ impl<T: Element> From<Array<T, IxDyn>> for Tensor {
     fn from(array: Array<T, IxDyn>) -> Tensor {
         T::into_tensor(array.into_shared())
     }
-}
-
-/// The strides of row-major elements next to each other.
-fn row_major(shape: &[usize]) -> Vec<isize> {
-    let mut strides = vec![1isize; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis].saturating_mul(shape[axis] as isize);
-    }
-    strides
 }
