@@ -73,7 +73,7 @@ mod native {
         PyConstantEncodings, PyDeadValues, PyExecutable, PyLowerToCkks, PyOperationBackend, PyPass,
         PyPassReport, PyPipeline, PyPythonPass, PyRequirements, PyRescaleJoining, PyReuse,
         PyRotationHoisting, PyRouteSelection, PySpecialization, default_pipeline,
-        get_cache_directory, program_requirements, set_cache_directory,
+        get_cache_directory, program_requirements, set_cache_directory, set_cache_max_bytes,
     };
     #[pymodule_export]
     use crate::engine::{PyEngine, PyMemoryUse};

@@ -306,3 +306,56 @@ fn threads_share_a_directory() {
     });
     assert_eq!(folder.entries().len(), 3);
 }
+
+/// The entries that were used longest ago go first, by a hit or by writing; the newest stays,
+/// whatever the bound; other files are left alone.
+#[test]
+fn a_directory_is_kept_below_its_bound() {
+    let folder = Folder::new();
+    let weights = ["2.0", "3.0", "4.0"];
+    let run = |cache: &CompileCache, weight: &str| {
+        let made = compiled(cache, source(weight), &default_pipeline());
+        // So that two uses never have one time.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        made.cache_use().outcome
+    };
+    let unbound = folder.cache();
+    assert_eq!(run(&unbound, weights[0]), Miss);
+    let one = folder.entries()[0].metadata().unwrap().len();
+    let other = unbound.directory().join("notes.fhelium");
+    fs::write(&other, vec![0; 1 << 16]).unwrap();
+
+    let cache = folder.cache().with_max_bytes(2 * one + one / 2);
+    assert_eq!(run(&cache, weights[1]), Miss);
+    assert_eq!(run(&cache, weights[0]), Hit);
+    assert_eq!(run(&cache, weights[2]), Miss);
+    assert_eq!(run(&cache, weights[0]), Hit, "used last before the third");
+    assert_eq!(run(&cache, weights[1]), Miss, "used longest ago");
+    assert_eq!(folder.entries().len(), 3, "two entries and the other file");
+
+    let tight = folder.cache().with_max_bytes(0);
+    assert_eq!(run(&tight, "5.0"), Miss);
+    assert_eq!(run(&tight, "5.0"), Hit);
+    assert_eq!(folder.entries().len(), 2, "the newest and the other file");
+    assert!(other.exists());
+}
+
+/// Threads that stand for processes write and shrink one directory: no warning, and every run is
+/// right.
+#[test]
+fn several_may_shrink_one_directory_at_once() {
+    let folder = Folder::new();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let folder = &folder;
+            scope.spawn(move || {
+                let cache = folder.cache().with_max_bytes(1);
+                for round in 0..8 {
+                    let weight = format!("{}.5", (thread + round) % 5);
+                    let made = compiled(&cache, source(&weight), &default_pipeline());
+                    assert_eq!(made.cache_use().warning, None);
+                }
+            });
+        }
+    });
+}

@@ -34,6 +34,7 @@ from ._callable import CompiledCallable, compile
 from ._capture import capture
 from ._check import PrecisionReport, PrecisionRow
 from ._inputs import InputSpec, encrypted, message, plaintext, static
+from ._registry import clear_caches
 from ._requirements import Requirements, requirements
 
 CompileWorkspace = dict[str, Any]
@@ -72,6 +73,7 @@ __all__ = [
     "Type",
     "cache_directory",
     "capture",
+    "clear_caches",
     "compile",
     "default_pipeline",
     "encrypted",

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 from .. import _native
+from .._arithmetic import integer
+from ..errors import ArgumentError
 
 __all__ = ["cache_directory"]
 
 
 def cache_directory(
     path: str | os.PathLike[str] | Literal[False] | None = None,
+    *,
+    max_bytes: int | None = None,
 ) -> Path | None:
     """The directory of compiled Programs; with an argument, sets it first.
 
@@ -26,10 +30,20 @@ def cache_directory(
 
     Args:
         path: The directory, made when it is first written to; False to keep nothing.
+        max_bytes: The bytes that the directory, and every one named later, may take, 256 MiB unless
+            it is said. Where a new entry would make it more, those used longest ago are removed;
+            the new one stays. Any number of processes may do so at once.
 
     Returns:
         The directory in use, or None.
     """
+    if max_bytes is not None:
+        number = integer("cache_directory", "max_bytes", max_bytes)
+        if not 0 <= number < 2**64:
+            raise ArgumentError(
+                f"cache_directory: max_bytes must be from 0 to 2^64 - 1, found {number}"
+            )
+        _native.set_cache_max_bytes(number)
     if path is not None:
         _native.set_cache_directory(None if path is False else path)
     return _native.get_cache_directory()

@@ -23,6 +23,7 @@ from ._check import PrecisionReport, check_program
 from ._guards import Guards
 from ._inputs import InputSpec, check_static
 from ._recorder import check_material_names
+from ._registry import remember
 
 __all__ = ["CompiledCallable", "compile"]
 
@@ -115,6 +116,7 @@ class CompiledCallable(Generic[P, R]):
             frozen_materials,
             cache_directory,
         )
+        remember(self)
 
     # --- the source --------------------------------------------------------------------------
 
@@ -252,6 +254,7 @@ class CompiledCallable(Generic[P, R]):
         other.__dict__.update(self.__dict__)
         other._backend = backend
         other._core = self._core.unlinked_copy(backend)
+        remember(other)
         return other
 
     def clear(self) -> None:

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// The environment variable that names the directory where nothing else does.
@@ -19,6 +20,14 @@ static PROCESS: LazyLock<RwLock<Option<Arc<CompileCache>>>> = LazyLock::new(|| {
         Arc::new(CompileCache::new(path))
     }))
 });
+
+/// The bytes that a directory named from here on may take.
+static MAX_BYTES: AtomicU64 = AtomicU64::new(CompileCache::DEFAULT_MAX_BYTES);
+
+fn cache_in(directory: PathBuf) -> Arc<CompileCache> {
+    let max_bytes = MAX_BYTES.load(Ordering::Relaxed);
+    Arc::new(CompileCache::new(directory).with_max_bytes(max_bytes))
+}
 
 /// Which cache a compiled function uses.
 #[derive(Clone)]
@@ -47,9 +56,7 @@ impl CacheChoice {
                 crate::engine::class_name(value)
             ))
         })?;
-        Ok(CacheChoice::Own(Arc::new(CompileCache::new(absolute(
-            path,
-        )?))))
+        Ok(CacheChoice::Own(cache_in(absolute(path)?)))
     }
 
     /// The cache, if there is one.
@@ -74,12 +81,19 @@ fn absolute(path: PathBuf) -> PyResult<PathBuf> {
 /// Sets the directory of every compiled function that names none itself.
 #[pyfunction]
 pub fn set_cache_directory(path: Option<PathBuf>) -> PyResult<()> {
-    let cache = match path {
-        Some(path) => Some(Arc::new(CompileCache::new(absolute(path)?))),
-        None => None,
-    };
+    let cache = path.map(absolute).transpose()?.map(cache_in);
     *PROCESS.write().unwrap_or_else(PoisonError::into_inner) = cache;
     Ok(())
+}
+
+/// Sets the bytes that the directory in use, and those named from here on, may take.
+#[pyfunction]
+pub fn set_cache_max_bytes(max_bytes: u64) {
+    MAX_BYTES.store(max_bytes, Ordering::Relaxed);
+    let mut process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+    *process = process
+        .take()
+        .map(|cache| cache_in(cache.directory().to_owned()));
 }
 
 /// The directory in use, if there is one.

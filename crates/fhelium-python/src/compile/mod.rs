@@ -12,7 +12,7 @@ mod signature;
 mod specialization;
 
 pub use backend::PyOperationBackend;
-pub use cache::{get_cache_directory, set_cache_directory};
+pub use cache::{get_cache_directory, set_cache_directory, set_cache_max_bytes};
 pub use callable::PyCallableCore;
 pub use compilation::PyCompilation;
 pub use passes::{

@@ -8,8 +8,10 @@
 //!
 //! Entries are written whole or not at all. Processes that compile the same at once each write
 //! the same entry; the last one stays. An entry that cannot be read, or does not fit the Program,
-//! is passed over with a warning and written anew.
+//! is passed over with a warning and written anew. The directory is kept below a size: entries that
+//! were used longest ago go first.
 
+use super::bound::{ENDING, shrink, touch};
 use super::container::{Opened, Outgoing, Part};
 use super::error::{PersistError, Result};
 use super::file::{Placement, open_file, write_file};
@@ -33,6 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct CompileCache {
     directory: PathBuf,
+    max_bytes: u64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -73,9 +76,25 @@ impl CompileCache {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         CompileCache {
             directory: directory.into(),
+            max_bytes: Self::DEFAULT_MAX_BYTES,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
+    }
+
+    /// The bytes that a directory may take unless it is said otherwise: thousands of entries.
+    pub const DEFAULT_MAX_BYTES: u64 = 256 << 20;
+
+    /// The same with another bound of its directory's bytes. The newest entry stays, however large.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// The bytes that its directory may take.
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
     }
 
     /// The directory.
@@ -110,11 +129,12 @@ impl CompileCache {
         };
         let lines = Lines::of(source.program());
         let key = key(&source, &lines, &pipeline_key, backend, engine);
-        let path = self.directory.join(format!("{key}.fhelium"));
+        let path = self.directory.join(format!("{key}{ENDING}"));
         let mut warnings = Vec::new();
         match read_entry(&path, &key, &source, &lines) {
             Ok(Some(compilation)) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
+                touch(&path);
                 let outcome = CacheOutcome::Hit;
                 return Ok((
                     compilation,
@@ -178,7 +198,12 @@ impl CompileCache {
             private: true,
             durable: false,
         };
-        write_file(path, placement, |file| outgoing.write(file))
+        write_file(path, placement, |file| outgoing.write(file))?;
+        shrink(&self.directory, self.max_bytes, path).map_err(|error| PersistError::Io {
+            file: self.directory.display().to_string(),
+            action: "removing old entries",
+            error,
+        })
     }
 }
 

@@ -6,6 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
+/// How the name of a file that is being written begins and ends.
+pub(super) const TEMPORARY_BEGINNING: &str = ".fhelium-";
+pub(super) const TEMPORARY_ENDING: &str = ".tmp";
+
 /// How a file is put in place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placement {
@@ -74,7 +78,7 @@ fn folder_of(path: &Path) -> PathBuf {
 
 fn new_temporary(folder: &Path, private: bool) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".fhelium-").suffix(".tmp");
+    builder.prefix(TEMPORARY_BEGINNING).suffix(TEMPORARY_ENDING);
     // Temporary files are their owner's alone; others follow the process' umask, as files do.
     #[cfg(unix)]
     if !private {

@@ -7,6 +7,7 @@
 //!
 //! A [`CompileCache`] keeps compiled Programs in a directory, for later processes.
 
+mod bound;
 mod compile_cache;
 mod container;
 mod error;
