@@ -11,7 +11,7 @@ from typing import Any, Self
 from . import _arithmetic
 from ._indexing import NoBasicIndex, basic_index
 from ._recording import active_recorder
-from .errors import ArgumentError
+from .errors import ArgumentError, BatchIndexError
 
 __all__ = ["BatchAxes", "SummableBatch", "stack", "sum_batch"]
 
@@ -63,8 +63,9 @@ class BatchAxes:
         try:
             index = basic_index(shape, item, "the batch")
         except (IndexError, ValueError, NoBasicIndex) as error:
+            refused = BatchIndexError if isinstance(error, IndexError) else ArgumentError
             what = "batch axes are " if isinstance(error, NoBasicIndex) else ""
-            raise ArgumentError(
+            raise refused(
                 f"{what}{error}; the batch shape is {shape}, and slots cannot be indexed"
             ) from None
         taken = self

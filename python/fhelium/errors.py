@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "ArgumentError",
+    "BatchIndexError",
     "CaptureError",
     "CompileCacheWarning",
     "CompileError",
@@ -44,6 +45,10 @@ class SecurityError(FheliumError, ValueError):
 
 class ArgumentError(FheliumError, ValueError):
     """An argument of the wrong value or shape."""
+
+
+class BatchIndexError(ArgumentError, IndexError):
+    """An index outside the batch."""
 
 
 class ScaleMismatch(FheliumError, ValueError):

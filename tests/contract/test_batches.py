@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from fhelium.compile import compile
 from fhelium.errors import (
     ArgumentError,
+    BatchIndexError,
     CaptureError,
     KeyMismatch,
     LevelMismatch,
@@ -177,9 +180,10 @@ def test_batches_of_slices_run_through_the_check(bench: Any) -> None:
 
 
 WRONG: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
-    (lambda x: x[2], ArgumentError, r"index 2 .* axis 0 .*batch shape is \(2, 3\)"),
-    (lambda x: x[0, 0, 0], ArgumentError, r"2-dimensional.*batch shape is \(2, 3\).*slots"),
-    (lambda x: x[..., ...], ArgumentError, "single ellipsis"),
+    (lambda x: x[2], BatchIndexError, r"index 2 .* axis 0 .*batch shape is \(2, 3\)"),
+    (lambda x: x[-3], IndexError, r"index -3 .* axis 0 .*batch shape is \(2, 3\)"),
+    (lambda x: x[0, 0, 0], BatchIndexError, r"2-dimensional.*batch shape is \(2, 3\).*slots"),
+    (lambda x: x[..., ...], BatchIndexError, "single ellipsis"),
     (lambda x: x[[0, 1]], ArgumentError, r"integers, slices.*found list.*\(2, 3\)"),
     (lambda x: x[True], ArgumentError, "found bool"),
     (lambda x: x[::0], ArgumentError, "zero"),
@@ -229,5 +233,11 @@ def test_batches_are_indexed_not_iterated_over(bench: Any) -> None:
     for value in (x, bench.engine.encode(bench.message(1, batch=(2,)))):
         with pytest.raises(TypeError, match=r"index it; its batch shape is \(2,\)"):
             list(value)
+        # Whoever counts up until there are no more, as Python's older protocol does, ends.
+        places = itertools.count()
+        with contextlib.suppress(IndexError):
+            while True:
+                value[next(places)]
+        assert next(places) == 3
     with pytest.raises(CaptureError, match="iterating over"):
         compile(lambda x: sum(x))(x)
