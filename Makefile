@@ -71,6 +71,8 @@ docs: $(VENV)/.docs
 
 bench: build
 	cargo bench --locked $(WORKSPACE) --benches
+	$(BIN)/python benches/overhead.py
+	$(BIN)/python benches/predictions.py
 
 build: $(VENV)/.built
 

@@ -134,7 +134,7 @@ def test_files_hold_the_host_form(pair: Pair, tmp_path: Path) -> None:
 
 def test_memory_is_limited_and_told(pair: Pair) -> None:
     gpu, cpu, _ = pair
-    assert cpu.memory() is None
+    assert cpu.memory().limit is None
     limited = fh.Engine(gpu.parameters, device="cuda", memory_limit=2**23)
     memory = limited.memory()
     assert memory is not None

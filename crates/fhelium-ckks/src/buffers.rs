@@ -18,6 +18,20 @@ struct Kept {
     buffers: VecDeque<Vec<u64>>,
     words: usize,
     limit: usize,
+    /// Words that are in use, and the most that were since the peak was last reset.
+    used: usize,
+    peak: usize,
+}
+
+/// Bytes of the residues that a context's operations work with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Held by live values and running operations.
+    pub used: usize,
+    /// Freed and kept for the next operations.
+    pub kept: usize,
+    /// The most that was used at once, since [`Context::reset_peak`](crate::Context::reset_peak).
+    pub peak: usize,
 }
 
 /// Some words that go back to their pool when dropped.
@@ -35,6 +49,8 @@ impl BufferPool {
             buffers: VecDeque::new(),
             words: 0,
             limit,
+            used: 0,
+            peak: 0,
         })))
     }
 
@@ -52,7 +68,7 @@ impl BufferPool {
     pub fn try_take(&self, operation: &'static str, len: usize) -> Result<Buffer> {
         let words = match self.find(len) {
             Some(words) => words,
-            None => zeroed(operation, len)?,
+            None => zeroed(operation, len).inspect_err(|_| self.lock().used -= len)?,
         };
         Ok(Buffer {
             words,
@@ -61,9 +77,12 @@ impl BufferPool {
         })
     }
 
-    /// The smallest kept buffer that holds `len` words and is at most twice as large.
+    /// Counts `len` words as used, and takes the smallest kept buffer that holds them and is at
+    /// most twice as large.
     fn find(&self, len: usize) -> Option<Vec<u64>> {
         let mut kept = self.lock();
+        kept.used += len;
+        kept.peak = kept.peak.max(kept.used);
         let fitting = kept.buffers.iter().enumerate();
         let fitting = fitting.filter(|(_, words)| (len..=2 * len).contains(&words.len()));
         let (index, _) = fitting.min_by_key(|(_, words)| words.len())?;
@@ -72,8 +91,27 @@ impl BufferPool {
         Some(words)
     }
 
-    fn give_back(&self, words: Vec<u64>) {
+    /// What is in use and kept.
+    pub fn memory(&self) -> MemoryUse {
+        let kept = self.lock();
+        let bytes = |words: usize| words * size_of::<u64>();
+        MemoryUse {
+            used: bytes(kept.used),
+            kept: bytes(kept.words),
+            peak: bytes(kept.peak),
+        }
+    }
+
+    /// Has the peak count from now on.
+    pub fn reset_peak(&self) {
         let mut kept = self.lock();
+        kept.peak = kept.used;
+    }
+
+    /// Takes back a buffer of which `len` words were used.
+    fn give_back(&self, words: Vec<u64>, len: usize) {
+        let mut kept = self.lock();
+        kept.used -= len;
         if words.is_empty() || words.len() > kept.limit {
             return;
         }
@@ -106,7 +144,7 @@ impl From<Vec<u64>> for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
-            pool.give_back(std::mem::take(&mut self.words));
+            pool.give_back(std::mem::take(&mut self.words), self.len);
         }
     }
 }
@@ -151,6 +189,26 @@ impl DerefMut for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_used_is_counted_with_its_peak() {
+        let pool = BufferPool::new(100);
+        let first = pool.take(10);
+        let copy = first.clone();
+        drop(first);
+        let memory = pool.memory();
+        assert_eq!((memory.used, memory.kept, memory.peak), (80, 80, 160));
+        // A kept buffer of another size counts what is used of it.
+        let second = pool.take(6);
+        assert_eq!(pool.memory().used, 128);
+        pool.reset_peak();
+        drop((copy, second));
+        let memory = pool.memory();
+        assert_eq!((memory.used, memory.peak), (0, 128));
+        // What memory refuses is not used.
+        assert!(pool.try_take("test", usize::MAX / 16).is_err());
+        assert_eq!(pool.memory().used, 0);
+    }
 
     #[test]
     fn what_is_dropped_is_taken_again_up_to_the_limit() {

@@ -1,9 +1,10 @@
 //! Tables and threads for one parameter set.
 
 use crate::arith::{BaseConverter, Limb, Modulus, Tier};
-use crate::buffers::{Buffer, BufferPool};
+use crate::buffers::{Buffer, BufferPool, MemoryUse};
 use crate::encoding::Embedding;
 use crate::error::{CkksError, Result};
+use crate::ops::UnitTimes;
 use crate::parameters::Parameters;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -43,6 +44,7 @@ struct Inner {
     minus_special_inverses: Vec<u64>,
     permutations: RwLock<HashMap<usize, Arc<[u32]>>>,
     buffers: BufferPool,
+    unit_times: OnceLock<UnitTimes>,
 }
 
 /// What one level needs; the base conversions are made when first used.
@@ -133,6 +135,7 @@ impl Context {
             minus_special_inverses,
             permutations: RwLock::default(),
             buffers: BufferPool::new(kept_words(parameters)),
+            unit_times: OnceLock::new(),
         })))
     }
 
@@ -213,6 +216,20 @@ impl Context {
 
     pub(crate) fn embedding(&self) -> &Embedding {
         &self.0.embedding
+    }
+
+    /// Bytes of residues that values and operations of this context use.
+    pub fn memory(&self) -> MemoryUse {
+        self.0.buffers.memory()
+    }
+
+    /// Has the peak of [`memory`](Self::memory) count from now on.
+    pub fn reset_peak(&self) {
+        self.0.buffers.reset_peak();
+    }
+
+    pub(crate) fn unit_times_cell(&self) -> &OnceLock<UnitTimes> {
+        &self.0.unit_times
     }
 
     /// Memory whose contents are left from an earlier use: write before reading.

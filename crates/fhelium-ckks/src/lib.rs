@@ -40,6 +40,7 @@ mod sampler;
 pub mod security;
 mod values;
 
+pub use buffers::MemoryUse;
 pub use context::{Context, ContextOptions};
 pub use encoding::{Complex64, ExactScale, Message, Values, slot_order, twist};
 pub use encrypt::{EncryptionKey, NoiseFlooding};
@@ -48,7 +49,7 @@ pub use keys::{
     KeyGenerator, KeyKind, KeySwitchKey, PublicKey, SecretId, SecretKey, normalize_step,
 };
 pub use noise::{NoiseEstimate, NoiseModel};
-pub use ops::{BatchSpan, Broadcast, batch_shape};
+pub use ops::{BatchSpan, Broadcast, UnitTimes, batch_shape};
 pub use parameters::{MAX_PRIME_DRIFT_BITS, Parameters, ParametersBuilder, ParametersId, Preset};
 pub use random::Randomness;
 pub use values::{Ciphertext, Plaintext};

@@ -83,9 +83,14 @@ impl PyEngine {
         self.0.device().to_string()
     }
 
-    /// What of its device's memory the engine uses; None on the CPU.
-    fn memory(&self) -> Option<PyMemoryUse> {
-        self.0.memory().map(PyMemoryUse)
+    /// What of its device's memory the engine uses; on the CPU, what its values and operations do.
+    fn memory(&self) -> PyMemoryUse {
+        PyMemoryUse(self.0.memory())
+    }
+
+    /// Has the peak of host memory count from now on.
+    fn _reset_memory_peak(&self) {
+        self.0.context().reset_peak();
     }
 
     /// Waits until everything that was asked of the engine is done.

@@ -263,8 +263,14 @@ impl Specialization {
         let total = self.cost.total;
         writeln!(
             text,
-            "  in all {} transforms, {} products, {} key switches",
-            total.transforms, total.products, total.key_switches
+            "  in all {} transforms, {} products, {} sums, {} base conversions, {} key products, \
+             {} key switches",
+            total.transforms,
+            total.products,
+            total.sums,
+            total.conversions,
+            total.key_products,
+            total.key_switches
         )?;
         writeln!(text, "\nkeys")?;
         for key in self.keys() {
@@ -297,12 +303,18 @@ impl Specialization {
             milliseconds(passes),
             milliseconds(link)
         )?;
-        let (runs, time) = self.executable.measured();
-        if runs > 0 {
+        match self.executable.predicted(self.executable.engine()) {
+            Some(time) => writeln!(text, "predicted {:.3} ms a run", milliseconds(time))?,
+            None => writeln!(text, "no prediction: not every operation is a host kernel")?,
+        }
+        let measured = self.executable.measured();
+        if let Some(fastest) = measured.fastest {
             writeln!(
                 text,
-                "{runs} runs, {:.3} ms each",
-                milliseconds(time) / runs as f64
+                "measured {:.3} ms a run in {} runs, the fastest {:.3} ms",
+                milliseconds(measured.total) / measured.runs as f64,
+                measured.runs,
+                milliseconds(fastest)
             )?;
         }
         Ok(())

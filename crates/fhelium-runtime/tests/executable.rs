@@ -331,5 +331,7 @@ fn threads_share_an_executable() {
             });
         }
     });
-    assert_eq!(specialization.executable().measured().0, 100);
+    let measured = specialization.executable().measured();
+    assert_eq!(measured.runs, 100);
+    assert!(measured.fastest.unwrap() * 100 <= measured.total);
 }

@@ -12,7 +12,7 @@ use crate::keys::KeySwitchKey;
 use std::ops::Range;
 
 /// Coefficients of one base conversion task: few digits still fill the threads.
-const CONVERSION_BLOCK: usize = 4096;
+pub(super) const CONVERSION_BLOCK: usize = 4096;
 
 /// The digits of a polynomial, in the transform domain, without the limbs that are the
 /// polynomial's own.
@@ -271,7 +271,10 @@ impl Context {
 }
 
 /// Limbs cut into blocks: the first block of each limb, the second of each, and so on.
-fn blocks(limbs: Vec<&mut [u64]>, block: usize) -> impl Iterator<Item = Vec<&mut [u64]>> {
+pub(super) fn blocks(
+    limbs: Vec<&mut [u64]>,
+    block: usize,
+) -> impl Iterator<Item = Vec<&mut [u64]>> {
     let count = limbs.first().map_or(0, |limb| limb.len() / block);
     let mut limbs: Vec<_> = limbs
         .into_iter()

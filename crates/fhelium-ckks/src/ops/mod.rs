@@ -13,9 +13,11 @@ mod level;
 mod linear;
 mod product;
 mod rotate;
+mod unit_times;
 
 pub use batch_shape::BatchSpan;
 pub use broadcast::Broadcast;
+pub use unit_times::UnitTimes;
 
 use crate::context::Context;
 use crate::error::{CkksError, Result};

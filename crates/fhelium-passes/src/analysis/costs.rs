@@ -10,46 +10,61 @@ use fhelium_state::Chain;
 use crate::analysis::limbs;
 
 /// Work counted in units that take the same time on one machine and ring.
+///
+/// "A limb" is one polynomial by one prime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Number-theoretic transforms of one polynomial by one prime, either direction.
+    /// Number-theoretic transforms of one limb, either direction.
     pub transforms: u64,
-    /// Products, or products with a sum, of one polynomial by one prime, coefficient by
-    /// coefficient; base conversions count one for each pair of primes.
+    /// Products, or products with a sum, of one limb, coefficient by coefficient.
     pub products: u64,
+    /// Sums, sign changes, copies and permutations of one limb.
+    pub sums: u64,
+    /// Base conversions of one limb by one prime to another prime.
+    pub conversions: u64,
+    /// Products of one limb of a digit with both halves of an evaluation key.
+    pub key_products: u64,
+    /// Messages taken to coefficients, before their transforms.
+    pub encodings: u64,
+    /// Rounds of parallel work, each of which waits for the one before it.
+    pub rounds: u64,
     /// Key switches: relinearizations, rotations and conjugations.
     pub key_switches: u64,
 }
 
+impl Cost {
+    /// Each count of two costs, combined.
+    fn zip(self, other: Cost, combine: impl Fn(u64, u64) -> u64) -> Cost {
+        Cost {
+            transforms: combine(self.transforms, other.transforms),
+            products: combine(self.products, other.products),
+            sums: combine(self.sums, other.sums),
+            conversions: combine(self.conversions, other.conversions),
+            key_products: combine(self.key_products, other.key_products),
+            encodings: combine(self.encodings, other.encodings),
+            rounds: combine(self.rounds, other.rounds),
+            key_switches: combine(self.key_switches, other.key_switches),
+        }
+    }
+
+    fn times(self, count: u64) -> Cost {
+        self.zip(self, |own, _| own.saturating_mul(count))
+    }
+
+    fn and(self, other: Cost) -> Cost {
+        self.zip(other, u64::saturating_add)
+    }
+}
+
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Cost) {
-        self.transforms = self.transforms.saturating_add(other.transforms);
-        self.products = self.products.saturating_add(other.products);
-        self.key_switches = self.key_switches.saturating_add(other.key_switches);
+        *self = self.and(other);
     }
 }
 
 impl Sum for Cost {
     fn sum<I: Iterator<Item = Cost>>(costs: I) -> Cost {
-        costs.fold(Cost::default(), |mut sum, cost| {
-            sum += cost;
-            sum
-        })
-    }
-}
-
-impl Cost {
-    fn times(self, count: u64) -> Cost {
-        Cost {
-            transforms: self.transforms.saturating_mul(count),
-            products: self.products.saturating_mul(count),
-            key_switches: self.key_switches.saturating_mul(count),
-        }
-    }
-
-    fn and(mut self, other: Cost) -> Cost {
-        self += other;
-        self
+        costs.fold(Cost::default(), Cost::and)
     }
 }
 
@@ -120,34 +135,65 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
         };
     }
     let limbs = shape.limbs;
-    let per_part = shape.parts;
+    let polynomials = shape.parts * limbs;
     let switch = KeySwitch {
         limbs,
         special: chain.special_moduli().len() as u64,
         // A chain that allows no key switch has none to count.
         digit: chain.digit_size().unwrap_or(1) as u64,
     };
-    let has_plaintext = op
-        .operands()
-        .iter()
-        .any(|&value| matches!(body.type_of(value), Type::Plaintext { .. }));
+    let of = |is: fn(&Type) -> bool| {
+        let mut types = op.operands().iter().map(|&value| body.type_of(value));
+        types.any(is)
+    };
+    let has_plaintext = of(|ty| matches!(ty, Type::Plaintext { .. }));
+    let is_scalar = of(|ty| matches!(ty, Type::Tensor { shape, .. } if shape.is_empty()));
     let steps = || {
         let steps = op.attributes().ints("steps").unwrap_or(&[]);
         steps.iter().filter(|&&step| step != 0).count() as u64
     };
-    let pointwise = |products: u64| Cost {
+    let products = |products: u64| Cost {
         products,
+        rounds: 1,
         ..Cost::default()
     };
+    let sums = |sums: u64| Cost {
+        sums,
+        rounds: 1,
+        ..Cost::default()
+    };
+    // The sum with what needed no key, and the permutation of both parts.
+    let rotations = |count: u64| match count {
+        0 => Cost::default(),
+        _ => switch.cost(count).and(sums(3 * limbs).times(count)),
+    };
+    let relinearization = switch.cost(1).and(sums(2 * limbs));
     let one = match kind {
-        OpKind::He(He::Mul) if has_plaintext => pointwise(per_part * limbs),
-        OpKind::Ckks(Ckks::MulPlain | Ckks::MulInteger) | OpKind::He(He::MulInteger) => {
-            pointwise(per_part * limbs)
+        OpKind::He(He::Add | He::Sub | He::Neg | He::DropLevels | He::BatchSlice)
+        | OpKind::He(He::StackBatch)
+        | OpKind::Ckks(
+            Ckks::Add
+            | Ckks::Sub
+            | Ckks::AddPlain
+            | Ckks::SubPlain
+            | Ckks::PlainSub
+            | Ckks::Neg
+            | Ckks::DropLevels
+            | Ckks::BatchSlice
+            | Ckks::StackBatch,
+        ) => sums(polynomials),
+        OpKind::He(He::SumBatch) | OpKind::Ckks(Ckks::SumBatch) => {
+            let summed = operand.map_or(1, |operand| operand.batch / shape.batch.max(1));
+            sums(polynomials * summed)
         }
-        OpKind::He(He::Mul) | OpKind::Ckks(Ckks::Mul) => pointwise(4 * limbs),
-        OpKind::He(He::Square) | OpKind::Ckks(Ckks::Square) => pointwise(3 * limbs),
-        OpKind::Ckks(Ckks::MulRelin) => pointwise(4 * limbs).and(switch.cost(1)),
-        OpKind::Ckks(Ckks::SquareRelin) => pointwise(3 * limbs).and(switch.cost(1)),
+        OpKind::He(He::Mul) if has_plaintext => products(polynomials),
+        OpKind::Ckks(Ckks::MulPlain | Ckks::MulInteger) | OpKind::He(He::MulInteger) => {
+            products(polynomials)
+        }
+        OpKind::He(He::Mul) | OpKind::Ckks(Ckks::Mul) => products(4 * limbs),
+        OpKind::He(He::Square) | OpKind::Ckks(Ckks::Square) => products(3 * limbs),
+        OpKind::Ckks(Ckks::MulRelin) => products(4 * limbs).and(relinearization),
+        OpKind::Ckks(Ckks::SquareRelin) => products(3 * limbs).and(relinearization),
         OpKind::Ckks(
             joined @ (Ckks::RelinearizeRescale | Ckks::MulRelinRescale | Ckks::SquareRelinRescale),
         ) => {
@@ -155,25 +201,32 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
             // special ones in one division, so its rescale adds no transform.
             let limbs = limbs + 1;
             let product = match joined {
-                Ckks::MulRelinRescale => 4 * limbs,
-                Ckks::SquareRelinRescale => 3 * limbs,
-                _ => 0,
+                Ckks::MulRelinRescale => products(4 * limbs),
+                Ckks::SquareRelinRescale => products(3 * limbs),
+                _ => Cost::default(),
             };
             let switch = KeySwitch { limbs, ..switch };
-            pointwise(product + 2 * limbs).and(switch.cost(1))
+            product.and(products(2 * limbs)).and(switch.cost(1))
         }
         OpKind::He(He::Rotate) if op.attributes().int("step") == Some(0) => Cost::default(),
-        OpKind::He(He::Relinearize | He::Rotate | He::Conjugate)
-        | OpKind::Ckks(Ckks::Relinearize | Ckks::Rotate | Ckks::Conjugate) => switch.cost(1),
-        OpKind::Ckks(Ckks::RotateHoisted) => switch.cost(steps()),
+        OpKind::He(He::Rotate | He::Conjugate) | OpKind::Ckks(Ckks::Rotate | Ckks::Conjugate) => {
+            rotations(1)
+        }
+        OpKind::He(He::Relinearize) | OpKind::Ckks(Ckks::Relinearize) => relinearization,
+        OpKind::Ckks(Ckks::RotateHoisted) => rotations(steps()),
         // The dropped limb leaves the NTT domain and returns by each prime that stays.
         OpKind::He(He::Rescale) | OpKind::Ckks(Ckks::Rescale) => Cost {
-            transforms: per_part * (1 + limbs),
-            products: per_part * limbs,
-            key_switches: 0,
+            transforms: shape.parts * (1 + limbs),
+            products: polynomials,
+            rounds: 2,
+            ..Cost::default()
         },
+        // A constant needs no transform.
+        OpKind::He(He::Encode) | OpKind::Ckks(Ckks::Encode) if is_scalar => sums(limbs),
         OpKind::He(He::Encode) | OpKind::Ckks(Ckks::Encode) => Cost {
             transforms: limbs,
+            encodings: 1,
+            rounds: 2,
             ..Cost::default()
         },
         _ => Cost::default(),
@@ -183,15 +236,15 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
 
 /// Counts of a value of residues.
 #[derive(Clone, Copy)]
-struct Shape {
-    batch: u64,
-    parts: u64,
-    limbs: u64,
+pub(super) struct Shape {
+    pub batch: u64,
+    pub parts: u64,
+    pub limbs: u64,
     domain: Domain,
 }
 
 impl Shape {
-    fn of(body: &Body, value: ValueId, chain: &Chain) -> Option<Shape> {
+    pub fn of(body: &Body, value: ValueId, chain: &Chain) -> Option<Shape> {
         let ty = body.type_of(value);
         let (parts, limbs, domain) = match ty {
             Type::Ciphertext { state, .. } => {
@@ -245,50 +298,67 @@ impl KeySwitch {
         // Every limb is inverted; each digit is then missing all primes but its own.
         let decomposition = Cost {
             transforms: digits * extended,
-            products: sizes.map(|size| size * (extended - size)).sum(),
-            key_switches: 0,
+            conversions: sizes.map(|size| size * (extended - size)).sum(),
+            rounds: 3,
+            ..Cost::default()
         };
         let each = Cost {
             transforms: 2 * extended,
-            products: 2 * digits * extended + 2 * (special * limbs + limbs),
+            key_products: digits * extended,
+            conversions: 2 * special * limbs,
+            products: 2 * limbs,
+            rounds: 3,
             key_switches: 1,
+            ..Cost::default()
         };
         decomposition.and(each.times(count))
     }
 }
 
 fn rns_cost(op: Rns, result: Shape, operand: Shape) -> Cost {
-    let transforms = |transforms: u64| Cost {
-        transforms,
-        ..Cost::default()
-    };
-    let products = |products: u64| Cost {
-        products,
-        ..Cost::default()
-    };
     // Division by primes takes the residues by these through coefficients, if they are NTT values.
     let through_coefficients = match operand.domain {
         Domain::Ntt => operand.polynomials(),
         Domain::Coefficient => 0,
     };
+    let none = Cost {
+        rounds: 1,
+        ..Cost::default()
+    };
     match op {
-        Rns::Ntt | Rns::Intt => transforms(result.polynomials()),
-        Rns::Mul | Rns::MulAdd | Rns::MulInteger | Rns::KeyProduct => {
-            products(result.polynomials())
-        }
-        Rns::ExtendBasis => products(operand.polynomials().saturating_mul(result.limbs)),
+        Rns::Ntt | Rns::Intt => Cost {
+            transforms: result.polynomials(),
+            ..none
+        },
+        Rns::Mul | Rns::MulAdd | Rns::MulInteger => Cost {
+            products: result.polynomials(),
+            ..none
+        },
+        Rns::Add | Rns::Sub | Rns::Neg | Rns::Automorphism => Cost {
+            sums: result.polynomials(),
+            ..none
+        },
+        Rns::KeyProduct => Cost {
+            key_products: operand.polynomials(),
+            ..none
+        },
+        Rns::ExtendBasis => Cost {
+            conversions: operand.polynomials().saturating_mul(result.limbs),
+            ..none
+        },
         Rns::ReduceBasis => {
             let special = operand.limbs.saturating_sub(result.limbs);
             Cost {
                 transforms: through_coefficients,
-                products: result.polynomials().saturating_mul(special + 1),
-                key_switches: 0,
+                conversions: result.polynomials().saturating_mul(special),
+                products: result.polynomials(),
+                ..none
             }
         }
         Rns::Rescale => Cost {
             transforms: through_coefficients,
             products: result.polynomials(),
-            key_switches: 0,
+            ..none
         },
         _ => Cost::default(),
     }

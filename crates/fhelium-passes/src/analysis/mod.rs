@@ -2,8 +2,10 @@
 
 mod costs;
 mod requirements;
+mod scratch;
 mod sizes;
 
 pub use costs::{Cost, Costs, costs, operation_cost};
 pub use requirements::{KeyRequirement, Requirements, requirements};
+pub use scratch::scratch_bytes;
 pub use sizes::{limbs, value_bytes};

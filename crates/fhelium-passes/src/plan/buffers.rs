@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fhelium_ir::{Op, OpKind, Origin, Program, Type, ValueId};
 
-use crate::analysis::value_bytes;
+use crate::analysis::{scratch_bytes, value_bytes};
 use crate::plan::Prologue;
 
 /// When each value dies, and which values may share one buffer.
@@ -22,7 +22,9 @@ pub struct BufferPlan {
     /// For each operation the operand whose buffer its only result may take over: the operand
     /// dies here, has the result's size and is read element by element.
     pub in_place: Vec<Option<usize>>,
-    /// The most bytes that are alive at once, not counting inputs and what stays between calls.
+    /// The most bytes that are alive at once: values, and what the host's kernels work in. A
+    /// result is beside its operands until its operation ends. Inputs and what stays between calls
+    /// are not counted.
     pub peak_bytes: u64,
     /// Bytes of the inputs, which the caller holds.
     pub input_bytes: u64,
@@ -86,17 +88,20 @@ impl BufferPlan {
                     }
                     None => pool.take(values[index].bytes),
                 });
-                if taken.is_none() {
-                    alive = alive.saturating_add(values[index].bytes);
-                }
+                alive = alive.saturating_add(values[index].bytes);
             }
-            peak_bytes = peak_bytes.max(alive);
+            if !in_prologue(place) {
+                let scratch = scratch_bytes(op, body, program.chain().map(AsRef::as_ref));
+                peak_bytes = peak_bytes.max(alive.saturating_add(scratch));
+            }
             for released in &releases[place] {
                 let value = values[released.index()];
                 let moved_on = taken.is_some_and(|operand| op.operands()[operand] == *released);
-                if let (Some(slot), false) = (value.slot, moved_on) {
-                    pool.give_back(slot);
+                if let Some(slot) = value.slot {
                     alive = alive.saturating_sub(value.bytes);
+                    if !moved_on {
+                        pool.give_back(slot);
+                    }
                 }
             }
         }

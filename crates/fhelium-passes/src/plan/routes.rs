@@ -57,13 +57,15 @@ impl RouteCosts for WholeOperations {
         let Cost {
             transforms,
             products,
+            conversions,
+            key_products,
             ..
         } = operation_cost(op, body, chain);
         // A transform is log2(N) / 2 products and as many sums for each coefficient.
         let log_n = chain.map_or(0.0, |chain| f64::from(chain.log_n()));
         vec![RouteChoice {
             route: Route::Native,
-            cost: transforms as f64 * log_n + products as f64,
+            cost: transforms as f64 * log_n + (products + conversions + 2 * key_products) as f64,
         }]
     }
 

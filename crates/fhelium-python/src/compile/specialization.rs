@@ -25,6 +25,13 @@ impl PySpecialization {
         PySpecialization(specialization)
     }
 
+    /// Seconds that a run is expected to take; the first call measures the machine.
+    fn predicted(&self, py: Python<'_>) -> Option<f64> {
+        let executable = self.0.executable();
+        let predicted = py.detach(|| executable.predicted(executable.engine()));
+        predicted.map(|time| time.as_secs_f64())
+    }
+
     /// The variant.
     pub fn inner(&self, _py: Python<'_>) -> &Arc<Specialization> {
         &self.0
@@ -99,7 +106,9 @@ impl PySpecialization {
         read_only(whole)
     }
 
-    /// Counts of operations and of the work in them, and the time of the runs so far.
+    /// Counts of operations and of the work in them, the seconds that a run is predicted to take
+    /// (None where that is not known), and the seconds that the runs so far took: together and the
+    /// fastest of them.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let cost = self.0.cost();
@@ -109,12 +118,19 @@ impl PySpecialization {
         }
         let whole = PyDict::new(py);
         whole.set_item("operations", read_only(operations)?)?;
-        whole.set_item("transforms", cost.total.transforms)?;
-        whole.set_item("products", cost.total.products)?;
-        whole.set_item("key_switches", cost.total.key_switches)?;
-        let (runs, time) = self.0.executable().measured();
-        whole.set_item("runs", runs)?;
-        whole.set_item("seconds", time.as_secs_f64())?;
+        let total = cost.total;
+        whole.set_item("transforms", total.transforms)?;
+        whole.set_item("products", total.products)?;
+        whole.set_item("sums", total.sums)?;
+        whole.set_item("conversions", total.conversions)?;
+        whole.set_item("key_products", total.key_products)?;
+        whole.set_item("key_switches", total.key_switches)?;
+        let measured = self.0.executable().measured();
+        whole.set_item("predicted_seconds", self.predicted(py))?;
+        whole.set_item("runs", measured.runs)?;
+        whole.set_item("seconds", measured.total.as_secs_f64())?;
+        let fastest = measured.fastest.map(|time| time.as_secs_f64());
+        whole.set_item("fastest_seconds", fastest)?;
         let times = self.0.times();
         let preparation = PyDict::new(py);
         preparation.set_item("capture", times.capture.as_secs_f64())?;
@@ -145,8 +161,9 @@ impl PySpecialization {
     }
 
     /// A text for people: signature, passes, implementations, keys, costs, bytes and times.
-    fn explain(&self) -> String {
-        self.0.explain()
+    fn explain(&self, py: Python<'_>) -> String {
+        // The first prediction measures the machine.
+        py.detach(|| self.0.explain())
     }
 
     /// Writes a picture of the Program.
@@ -156,7 +173,7 @@ impl PySpecialization {
             .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
     }
 
-    fn _repr_html_(&self) -> String {
+    fn _repr_html_(&self, py: Python<'_>) -> String {
         let mut rows = String::new();
         let mut row = |name: &str, value: &str| {
             rows.push_str(&format!(
@@ -176,8 +193,18 @@ impl PySpecialization {
         row("keys", &keys.collect::<Vec<_>>().join(", "));
         let memory = self.0.manifest().memory;
         row("peak bytes", &memory.peak.to_string());
-        let (runs, time) = self.0.executable().measured();
-        row("runs", &format!("{runs} in {:.3} s", time.as_secs_f64()));
+        let milliseconds = |seconds: f64| format!("{:.3} ms", 1e3 * seconds);
+        let predicted = self
+            .predicted(py)
+            .map_or("not known".to_owned(), milliseconds);
+        row("predicted time", &predicted);
+        let measured = self.0.executable().measured();
+        if let Some(fastest) = measured.fastest {
+            let mean = milliseconds(measured.total.as_secs_f64() / measured.runs as f64);
+            let fastest = milliseconds(fastest.as_secs_f64());
+            row("measured time", &format!("{mean}, the fastest {fastest}"));
+        }
+        row("runs", &measured.runs.to_string());
         format!("<table>{rows}</table>")
     }
 

@@ -59,9 +59,18 @@ impl Engine {
         self.cuda.as_ref()
     }
 
-    /// What of its device's memory the engine uses; `None` on the CPU.
-    pub fn memory(&self) -> Option<MemoryUse> {
-        self.cuda().map(Context::memory)
+    /// What of its device's memory the engine uses; on the CPU, what its values and operations do.
+    pub fn memory(&self) -> MemoryUse {
+        let Some(device) = self.cuda() else {
+            let fhelium_ckks::MemoryUse { used, kept, peak } = self.context().memory();
+            return MemoryUse {
+                used,
+                kept,
+                peak,
+                limit: None,
+            };
+        };
+        device.memory()
     }
 
     /// Waits until everything that was asked of the engine is done. On the CPU it always is.

@@ -3,6 +3,7 @@
 use super::kept::Prologue;
 use super::keys::KeyTable;
 use super::manifest::Manifest;
+use super::prediction::predicted_time;
 use super::replay::{Replayer, Replays};
 use super::tape::{Frame, Source, Step};
 use crate::{Engine, RuntimeError, Value};
@@ -33,6 +34,18 @@ pub struct Executable {
     replayer: Replayer,
     runs: AtomicU64,
     nanos: AtomicU64,
+    fastest: AtomicU64,
+}
+
+/// Finished runs and the time that they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// How many.
+    pub runs: u64,
+    /// All of them together; the first one makes what is kept between calls.
+    pub total: Duration,
+    /// The fastest of them.
+    pub fastest: Option<Duration>,
 }
 
 /// What the linker hands over.
@@ -80,6 +93,7 @@ impl Executable {
             manifest,
             runs: AtomicU64::new(0),
             nanos: AtomicU64::new(0),
+            fastest: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -126,10 +140,20 @@ impl Executable {
         &self.results
     }
 
-    /// Finished runs and the time spent in them.
-    pub fn measured(&self) -> (u64, Duration) {
-        let nanos = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
-        (self.runs.load(Ordering::Relaxed), nanos)
+    /// Finished runs and the time that they took.
+    pub fn measured(&self) -> Measured {
+        let runs = self.runs.load(Ordering::Relaxed);
+        let nanos = |of: &AtomicU64| Duration::from_nanos(of.load(Ordering::Relaxed));
+        Measured {
+            runs,
+            total: nanos(&self.nanos),
+            fastest: (runs > 0).then(|| nanos(&self.fastest)),
+        }
+    }
+
+    /// The time that a run is expected to take on an engine; see [`predicted_time`].
+    pub fn predicted(&self, engine: &Engine) -> Option<Duration> {
+        predicted_time(&self.manifest, engine)
     }
 
     /// Runs the Program.
@@ -179,6 +203,7 @@ impl Executable {
         })?;
         let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.fastest.fetch_min(nanos, Ordering::Relaxed);
         self.runs.fetch_add(1, Ordering::Relaxed);
         Ok(outputs)
     }

@@ -10,6 +10,7 @@ use crate::{Device, DeviceKind, Engine, MaterialBinding, OperationBackend, Runti
 use fhelium_ckks::SecretId;
 use fhelium_ir::{Ckks, Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
 use fhelium_passes::Compilation;
+use fhelium_passes::analysis::operation_cost;
 use fhelium_passes::plan::{BufferPlan, Route};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
@@ -388,6 +389,11 @@ impl Linker<'_> {
             },
             prologue,
             location: op.location().cloned(),
+            cost: operation_cost(
+                op,
+                self.program.body(),
+                self.program.chain().map(AsRef::as_ref),
+            ),
         });
         Ok(Step {
             implementation: implementation.clone(),

@@ -3,6 +3,7 @@
 use super::RequiredKey;
 use crate::Device;
 use fhelium_ir::{Location, OpKind};
+use fhelium_passes::analysis::Cost;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub struct ManifestEntry {
     pub prologue: bool,
     /// The source line that made it.
     pub location: Option<Location>,
+    /// The work in it.
+    pub cost: Cost,
 }
 
 /// Bytes that a run holds, as planned.

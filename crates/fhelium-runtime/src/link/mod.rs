@@ -5,12 +5,14 @@ mod kept;
 mod keys;
 mod linker;
 mod manifest;
+mod prediction;
 mod replay;
 mod tape;
 
-pub use executable::Executable;
 pub(crate) use executable::check_places;
+pub use executable::{Executable, Measured};
 pub use keys::RequiredKey;
 pub use linker::{LinkOptions, link};
 pub use manifest::{Manifest, ManifestEntry, Memory};
+pub use prediction::predicted_time;
 pub use replay::Replays;
