@@ -1,44 +1,98 @@
 //! What key generation and encryption draw, in one order for the host and for devices: under the
 //! same randomness both make the same keys and ciphertexts.
 //!
-//! Secrets and errors are small polynomials; whoever computes elsewhere moves them there. Uniform
-//! polynomials expand from a public seed: residue by residue, the words of the ChaCha20 stream with
-//! the seed as its key and [`uniform_stream`] as its stream number (64-bit block counter from zero,
-//! words little-endian), each cut to the modulus' bits, those not below the modulus passed over.
+//! Everything but the noise of a flooding is told by keys and stream numbers of ChaCha20 (64-bit block
+//! number from zero, 64-bit stream number, words little-endian), so that a device can sample for
+//! itself, word by word:
+//!
+//! - a **ternary** polynomial takes two bits at a time from the least on: 0, 1 and 2 stand for -1, 0
+//!   and 1, and 3 is passed over;
+//! - a **Gaussian** one takes one word a coefficient: the lowest bit is the sign, and the magnitude is
+//!   the number of [`GAUSSIAN_TAILS`] above the other 63;
+//! - a **uniform** one, whose key is a public seed and its number [`uniform_stream`], cuts each word
+//!   to the modulus' bits and passes over those not below the modulus.
 
 use crate::context::Context;
 use crate::encoding::ExactScale;
 use crate::encrypt::NoiseFlooding;
 use crate::error::{CkksError, Result};
 use crate::keys::SecretId;
-use crate::random::Randomness;
+use crate::random::{Draw, Randomness};
 use crate::sampler::{gaussian, standard_normals, ternary};
 use zeroize::Zeroizing;
 
-pub use crate::sampler::{Purpose, uniform_stream};
+pub use crate::sampler::{GAUSSIAN_TAILS, Purpose, uniform_stream};
 
 /// Coefficients of small polynomials, zeroed when dropped.
 pub type Small = Zeroizing<Vec<i8>>;
+
+/// Small polynomials that are drawn but not sampled: groups, one for each item of a batch or digit
+/// of a key, of so many members.
+pub struct SmallDraw {
+    draw: Draw,
+    /// Groups.
+    pub groups: usize,
+    /// Polynomials of a group.
+    pub members: usize,
+    /// Whether the first member of a group is ternary; all others are Gaussian.
+    pub ternary_first: bool,
+    /// The stream of the first polynomial; members follow each other.
+    pub first_stream: u64,
+    /// Streams from one group to the next.
+    pub group_step: u64,
+}
+
+impl SmallDraw {
+    /// The streams' key: **whoever reads it knows the polynomials**.
+    pub fn key(&self) -> &[u8; 32] {
+        self.draw.key()
+    }
+
+    /// Samples them: (group, member, N).
+    pub fn sample(&self, context: &Context) -> Small {
+        let n = context.n();
+        let mut all = Zeroizing::new(vec![0; self.groups * self.members * n]);
+        let polynomials = all.chunks_exact_mut(n).enumerate().collect();
+        context.each(polynomials, |(index, out)| {
+            let (group, member) = (index / self.members, index % self.members);
+            let number = self.first_stream + group as u64 * self.group_step + member as u64;
+            let mut stream = self.draw.stream(number);
+            if member == 0 && self.ternary_first {
+                ternary(&mut stream, out);
+            } else {
+                gaussian(&mut stream, out);
+            }
+        });
+        all
+    }
+}
 
 /// A new secret.
 pub struct SecretDraw {
     /// Its id.
     pub id: SecretId,
-    /// Its N coefficients, uniform in {-1, 0, 1}.
-    pub coefficients: Small,
+    /// Its coefficients: one ternary polynomial.
+    pub coefficients: SmallDraw,
 }
 
 impl SecretDraw {
-    /// Draws one for a context's parameters.
+    /// Draws one.
     ///
     /// # Errors
     /// [`CkksError::Randomness`].
-    pub fn new(context: &Context, randomness: &Randomness) -> Result<Self> {
+    pub fn new(randomness: &Randomness) -> Result<Self> {
         let draw = randomness.draw()?;
-        let id = SecretId::from_bytes(draw.stream(1).bytes());
-        let mut coefficients = Zeroizing::new(vec![0; context.n()]);
-        ternary(&mut draw.stream(0), &mut coefficients);
-        Ok(SecretDraw { id, coefficients })
+        Ok(SecretDraw {
+            id: SecretId::from_bytes(draw.stream(1).bytes()),
+            coefficients: SmallDraw {
+                draw,
+                groups: 1,
+                members: 1,
+                ternary_first: true,
+                first_stream: 0,
+                group_step: 0,
+            },
+        })
     }
 }
 
@@ -46,8 +100,8 @@ impl SecretDraw {
 pub struct KeyDraw {
     /// The seed of the uniform halves.
     pub seed: [u8; 32],
-    /// Gaussian errors, (digit, N).
-    pub errors: Small,
+    /// A Gaussian error for each digit.
+    pub errors: SmallDraw,
 }
 
 impl KeyDraw {
@@ -55,41 +109,45 @@ impl KeyDraw {
     ///
     /// # Errors
     /// [`CkksError::Randomness`].
-    pub fn new(context: &Context, digits: usize, randomness: &Randomness) -> Result<Self> {
+    pub fn new(digits: usize, randomness: &Randomness) -> Result<Self> {
         let draw = randomness.draw()?;
-        let seed = draw.stream(0).bytes();
-        let errors = small(context, digits, |digit, out| {
-            gaussian(&mut draw.stream(digit as u64 + 1), out);
-        });
-        Ok(KeyDraw { seed, errors })
+        Ok(KeyDraw {
+            seed: draw.stream(0).bytes(),
+            errors: SmallDraw {
+                draw,
+                groups: digits,
+                members: 1,
+                ternary_first: false,
+                first_stream: 1,
+                group_step: 1,
+            },
+        })
     }
 }
 
+/// Streams of an item of a batch.
+const ITEM_STREAMS: u64 = 4;
+
 /// The randomness of an encryption under a public key: for each item of the batch a ternary u and
-/// Gaussian e_0 and e_1, (item, 3, N).
+/// Gaussian e_0 and e_1.
 ///
 /// # Errors
 /// [`CkksError::Randomness`].
-pub fn public_encryption(
-    context: &Context,
-    items: usize,
-    randomness: &Randomness,
-) -> Result<Small> {
-    let draw = randomness.draw()?;
-    Ok(small(context, 3 * items, |index, out| {
-        let (item, number) = (index / 3, index % 3);
-        let mut stream = draw.stream(item_stream(item, number));
-        match number {
-            0 => ternary(&mut stream, out),
-            _ => gaussian(&mut stream, out),
-        }
-    }))
+pub fn public_encryption(items: usize, randomness: &Randomness) -> Result<SmallDraw> {
+    Ok(SmallDraw {
+        draw: randomness.draw()?,
+        groups: items,
+        members: 3,
+        ternary_first: true,
+        first_stream: 0,
+        group_step: ITEM_STREAMS,
+    })
 }
 
 /// The randomness of an encryption under a secret.
 pub struct SecretEncryptionDraw {
-    /// Gaussian errors, (item, N).
-    pub errors: Small,
+    /// A Gaussian error for each item.
+    pub errors: SmallDraw,
     /// For each item the seed of its uniform part.
     pub seeds: Vec<[u8; 32]>,
 }
@@ -99,15 +157,19 @@ impl SecretEncryptionDraw {
     ///
     /// # Errors
     /// [`CkksError::Randomness`].
-    pub fn new(context: &Context, items: usize, randomness: &Randomness) -> Result<Self> {
+    pub fn new(items: usize, randomness: &Randomness) -> Result<Self> {
         let draw = randomness.draw()?;
-        let errors = small(context, items, |item, out| {
-            gaussian(&mut draw.stream(item_stream(item, 0)), out);
-        });
-        let seed = |item| draw.stream(item_stream(item, 1)).bytes();
+        let seed = |item| draw.stream(item * ITEM_STREAMS + 1).bytes();
         Ok(SecretEncryptionDraw {
-            errors,
-            seeds: (0..items).map(seed).collect(),
+            seeds: (0..items as u64).map(seed).collect(),
+            errors: SmallDraw {
+                draw,
+                groups: items,
+                members: 1,
+                ternary_first: false,
+                first_stream: 0,
+                group_step: ITEM_STREAMS,
+            },
         })
     }
 }
@@ -160,18 +222,4 @@ impl FloodingDraw {
             scale,
         })
     }
-}
-
-/// So many small polynomials, each by its index.
-fn small(context: &Context, count: usize, fill: impl Fn(usize, &mut [i8]) + Send + Sync) -> Small {
-    let n = context.n();
-    let mut all = Zeroizing::new(vec![0; count * n]);
-    let chunks = all.chunks_exact_mut(n).enumerate().collect();
-    context.each(chunks, |(index, out)| fill(index, out));
-    all
-}
-
-/// The number of one of an item's streams, three at most.
-fn item_stream(item: usize, number: usize) -> u64 {
-    (item as u64) << 2 | number as u64
 }

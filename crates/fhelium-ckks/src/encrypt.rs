@@ -85,14 +85,15 @@ impl Context {
             .zip(data.chunks_exact_mut(2 * words));
         match key {
             EncryptionKey::Public(key) => {
-                let small = public_encryption(self, batch, randomness)?;
+                let small = public_encryption(batch, randomness)?.sample(self);
                 for ((message, parts), small) in items.zip(small.chunks_exact(3 * self.n())) {
                     self.encrypt_public(message, parts, key, small);
                 }
             }
             EncryptionKey::Secret(key) => {
-                let draw = SecretEncryptionDraw::new(self, batch, randomness)?;
-                let draws = draw.errors.chunks_exact(self.n()).zip(&draw.seeds);
+                let draw = SecretEncryptionDraw::new(batch, randomness)?;
+                let errors = draw.errors.sample(self);
+                let draws = errors.chunks_exact(self.n()).zip(&draw.seeds);
                 for ((message, parts), (error, seed)) in items.zip(draws) {
                     self.encrypt_secret(message, parts, key, error, seed);
                 }

@@ -102,6 +102,11 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
+    /// The key itself, for a device that makes the streams.
+    pub fn key(&self) -> &[u8; 32] {
+        &self.key
+    }
+
     /// An independent stream for each number.
     pub fn stream(&self, number: u64) -> Stream {
         Stream::new(&self.key, number)

@@ -7,7 +7,7 @@ use crate::random::Stream;
 
 /// floor(2^63 P(|X| >= k)) for k = 1, 2, ... where X is the discrete Gaussian on the integers with
 /// the standard deviation 3.19 of the security guidelines; beyond |X| = 29 less than 2^-63 is left.
-const GAUSSIAN_TAILS: [u64; 29] = [
+pub const GAUSSIAN_TAILS: [u64; 29] = [
     8069894584386546584,
     5873551606049182538,
     3978228207505332870,

@@ -354,6 +354,22 @@ fn every_ring_degree_gives_the_keys_and_ciphertexts_of_the_cpu() {
     }
 }
 
+/// More values than the device samples in one round.
+#[test]
+fn a_secret_of_a_large_ring_is_that_of_the_cpu() {
+    let Some(bench) = Bench::new(&parameters(16, 1, 40, 1), None) else {
+        return;
+    };
+    let [here, there] = Bench::twice(19);
+    let host = fhelium_ckks::KeyGenerator::new(&bench.host, &here);
+    let device = fhelium_cuda::KeyGenerator::new(&bench.device, &there);
+    let secret = host.secret().unwrap();
+    let device_secret = device.secret().unwrap();
+    let back = bench.device.download_secret(&device_secret).unwrap();
+    let coefficients = |key: &fhelium_ckks::SecretKey| key.coefficients(&bench.host).unwrap();
+    assert!(coefficients(&back) == coefficients(&secret));
+}
+
 #[test]
 fn refusals_are_those_of_the_cpu() {
     let set = parameters(10, 2, 40, 1);

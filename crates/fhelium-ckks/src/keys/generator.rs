@@ -32,8 +32,8 @@ impl<'a> KeyGenerator<'a> {
     /// # Errors
     /// [`CkksError::Randomness`].
     pub fn secret(&self) -> Result<SecretKey> {
-        let draw = SecretDraw::new(self.context, self.randomness)?;
-        self.secret_of(draw.id, &draw.coefficients)
+        let draw = SecretDraw::new(self.randomness)?;
+        self.secret_of(draw.id, &draw.coefficients.sample(self.context))
     }
 
     /// A secret from stored coefficients, as [`SecretKey::coefficients`] gave them, and its id.
@@ -81,7 +81,8 @@ impl<'a> KeyGenerator<'a> {
         context
             .parameters()
             .check_id("public key", "secret key", secret.parameters)?;
-        let KeyDraw { seed, errors } = KeyDraw::new(context, 1, self.randomness)?;
+        let KeyDraw { seed, errors } = KeyDraw::new(1, self.randomness)?;
+        let errors = errors.sample(context);
         let mut b = zeroed(
             "public key",
             context.parameters().moduli().len() * context.n(),
@@ -145,7 +146,8 @@ impl<'a> KeyGenerator<'a> {
         let limbs = context.limbs().len();
         let [source, target] = self.source_and_target(secret, kind)?;
         let digits = parameters.digits(parameters.depth());
-        let KeyDraw { seed, errors } = KeyDraw::new(context, digits, self.randomness)?;
+        let KeyDraw { seed, errors } = KeyDraw::new(digits, self.randomness)?;
+        let errors = errors.sample(context);
         let mut b = zeroed("key generation", digits * limbs * n)?;
         context.each_limb(&mut b, |index, b| {
             let (digit, limb) = (index / limbs, index % limbs);

@@ -25,7 +25,7 @@ pub(crate) use embed::{Centre, Columns, Constant, Embedding, Round, Rows, Toward
 pub(crate) use encrypt::{Decrypt, Encrypt};
 pub(crate) use keys::{HoldKey, MakeKey};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
-pub(crate) use sample::{Lift, Uniform};
+pub(crate) use sample::{Lift, Small, Uniform};
 pub(crate) use strided::{Fill, Move, Strided, pieces, single};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
 pub(crate) use tensor::{

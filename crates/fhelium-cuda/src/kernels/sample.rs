@@ -4,6 +4,22 @@ use super::{Basis, Kernel, Kernels, arguments};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
+use fhelium_ckks::draws::GAUSSIAN_TAILS;
+
+/// `Small` in sample.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Small {
+    pub key: u64,
+    pub target: u64,
+    pub first_stream: u64,
+    pub group_step: u64,
+    pub members: u32,
+    pub first_member: u32,
+    pub log_n: u32,
+    pub unused: u32,
+    pub tails: [u64; GAUSSIAN_TAILS.len()],
+}
 
 /// `Lift` in sample.cu.
 #[derive(Clone, Copy, Debug)]
@@ -34,15 +50,22 @@ pub(crate) struct Uniform {
     pub unused: u32,
 }
 
+arguments!(Small, 280, [key, target]);
 arguments!(Lift, 56, [primes, source, target]);
 arguments!(Uniform, 80, [primes, seeds, target]);
 
 const THREADS: u32 = 256;
+const TERNARY_THREADS: u32 = 128;
+
+/// A round's values, 256 a thread at most, and a sum for each warp.
+const TERNARY_SHARED: u32 = 256 * TERNARY_THREADS + TERNARY_THREADS / 32 * 8;
 
 /// A round's words, eight a thread, and a sum for each warp.
 const UNIFORM_SHARED: u32 = (8 * THREADS + THREADS / 32) * 8;
 
 pub(super) struct Sample {
+    gaussian: Kernel<Small>,
+    ternary: Kernel<Small>,
     lift: Kernel<Lift>,
     uniform: Kernel<Uniform>,
 }
@@ -50,6 +73,8 @@ pub(super) struct Sample {
 impl Sample {
     pub fn load(device: &Device) -> Result<Self> {
         Ok(Sample {
+            gaussian: Kernel::load(device, "sample", "sample_gaussian", THREADS)?,
+            ternary: Kernel::load(device, "sample", "sample_ternary", TERNARY_THREADS)?,
             lift: Kernel::load(device, "sample", "lift_small", THREADS)?,
             uniform: Kernel::load(device, "sample", "uniform_from_seed", THREADS)?,
         })
@@ -57,6 +82,38 @@ impl Sample {
 }
 
 impl Kernels {
+    /// Gaussian polynomials: so many members of each group.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn gaussian(
+        &self,
+        queue: &Queue,
+        groups: usize,
+        members: usize,
+        arguments: &Small,
+    ) -> Result<()> {
+        // A thread makes eight coefficients.
+        let tiles = (1u32 << (self.log_n - 3)).div_ceil(THREADS);
+        let grid = [tiles, groups as u32, members as u32];
+        // SAFETY: the caller's promise.
+        unsafe { self.sample.gaussian.launch(queue, grid, 0, arguments) }
+    }
+
+    /// A ternary polynomial of each group.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn ternary(&self, queue: &Queue, groups: usize, arguments: &Small) -> Result<()> {
+        let grid = [1, groups as u32, 1];
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.sample
+                .ternary
+                .launch(queue, grid, TERNARY_SHARED, arguments)
+        }
+    }
+
     /// Small polynomials to residues of the basis.
     ///
     /// # Safety

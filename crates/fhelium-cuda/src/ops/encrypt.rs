@@ -48,7 +48,7 @@ impl Context {
         };
         match key {
             EncryptionKey::Public(_) => {
-                let draw = public_encryption(self.host(), items, randomness)?;
+                let draw = public_encryption(items, randomness)?;
                 let small = self.small_polynomials(&draw, basis)?;
                 // SAFETY: all have the same limbs but the key, which has no fewer; three small
                 // polynomials and two parts an item.
@@ -58,7 +58,7 @@ impl Context {
                 };
             }
             EncryptionKey::Secret(_) => {
-                let draw = SecretEncryptionDraw::new(self.host(), items, randomness)?;
+                let draw = SecretEncryptionDraw::new(items, randomness)?;
                 let small = self.small_polynomials(&draw.errors, basis)?;
                 let words = (level + 1) * self.n();
                 let expansion = Expansion {

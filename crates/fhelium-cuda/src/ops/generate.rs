@@ -29,8 +29,15 @@ impl<'a> KeyGenerator<'a> {
     /// # Errors
     /// [`CkksError::Randomness`](fhelium_ckks::CkksError::Randomness) and the device's.
     pub fn secret(&self) -> Result<SecretKey> {
-        let draw = SecretDraw::new(self.context.host(), self.randomness)?;
-        self.context.secret_of(draw.id, &draw.coefficients)
+        let context = self.context;
+        let draw = SecretDraw::new(self.randomness)?;
+        let _order = context.queue().lock();
+        let basis = context.basis(context.tables().moduli.len());
+        Ok(SecretKey {
+            parameters: context.parameters().id(),
+            id: draw.id,
+            data: Arc::new(context.small_polynomials(&draw.coefficients, basis)?),
+        })
     }
 
     /// The public key of a secret.
@@ -41,7 +48,7 @@ impl<'a> KeyGenerator<'a> {
     pub fn public(&self, secret: &SecretKey) -> Result<PublicKey> {
         let context = self.context;
         context.check_parameters("public key", "secret key", secret.parameters)?;
-        let draw = KeyDraw::new(context.host(), 1, self.randomness)?;
+        let draw = KeyDraw::new(1, self.randomness)?;
         let _order = context.queue().lock();
         let joined = context.join("public key", &[("secret key", &secret.data)])?;
         let limbs = context.parameters().moduli().len();
@@ -111,7 +118,7 @@ impl<'a> KeyGenerator<'a> {
         context.check_parameters("key generation", "secret key", secret.parameters)?;
         kind.check(parameters.slots())?;
         let digits = parameters.digits(parameters.depth());
-        let draw = KeyDraw::new(context.host(), digits, self.randomness)?;
+        let draw = KeyDraw::new(digits, self.randomness)?;
         let _order = context.queue().lock();
         let joined = context.join("key generation", &[("secret key", &secret.data)])?;
         let limbs = context.tables().moduli.len();

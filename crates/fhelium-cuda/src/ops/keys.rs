@@ -7,7 +7,7 @@ use crate::kernels::HoldKey;
 use crate::keys::{KeySwitchKey, PublicKey, SecretKey};
 use crate::queue::Buffer;
 use fhelium_ckks::draws::Purpose;
-use fhelium_ckks::{KeyGenerator, Randomness, SecretId};
+use fhelium_ckks::{KeyGenerator, Randomness};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -19,17 +19,15 @@ impl Context {
     pub fn upload_secret(&self, secret: &fhelium_ckks::SecretKey) -> Result<SecretKey> {
         self.check_parameters("upload", "secret key", secret.parameters_id())?;
         let small = secret.coefficients(self.host())?;
-        self.secret_of(secret.secret_id(), &small)
-    }
-
-    /// The secret with these coefficients.
-    pub(super) fn secret_of(&self, id: SecretId, small: &[i8]) -> Result<SecretKey> {
         let _order = self.queue().lock();
+        let words = self.n() / size_of::<u64>();
+        let source = self.queue().allocate_secret(words)?;
+        self.queue().fill(&source, &small[..])?;
         let basis = self.basis(self.tables().moduli.len());
         Ok(SecretKey {
-            parameters: self.parameters().id(),
-            id,
-            data: Arc::new(self.small_polynomials(small, basis)?),
+            parameters: secret.parameters_id(),
+            id: secret.secret_id(),
+            data: Arc::new(self.lifted(&source, 1, basis)?),
         })
     }
 

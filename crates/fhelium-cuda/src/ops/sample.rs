@@ -1,10 +1,10 @@
-//! Small polynomials moved to the device, and uniform ones expanded there.
+//! Small and uniform polynomials, made on the device.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{Basis, Lift, Uniform};
+use crate::kernels::{Basis, Lift, Small, Uniform};
 use crate::queue::Buffer;
-use fhelium_ckks::draws::{Purpose, uniform_stream};
+use fhelium_ckks::draws::{GAUSSIAN_TAILS, Purpose, SmallDraw, uniform_stream};
 
 /// What a uniform polynomial is expanded for.
 pub(super) struct Expansion<'a> {
@@ -19,19 +19,54 @@ pub(super) struct Expansion<'a> {
 }
 
 impl Context {
-    /// Transforms of small polynomials, (polynomial, N), over a basis: (polynomial, limb, N). They
-    /// are secret.
-    pub(super) fn small_polynomials(&self, small: &[i8], basis: Basis) -> Result<Buffer> {
-        let polynomials = small.len() / self.n();
-        let source = self
+    /// Samples small polynomials and transforms them over a basis: (polynomial, limb, N). They are
+    /// secret.
+    pub(super) fn small_polynomials(&self, draw: &SmallDraw, basis: Basis) -> Result<Buffer> {
+        let key = self
             .queue()
-            .allocate_secret(small.len().div_ceil(size_of::<u64>()))?;
-        self.queue().fill(&source, small)?;
+            .allocate_secret(draw.key().len() / size_of::<u64>())?;
+        self.queue().fill(&key, draw.key())?;
+        let polynomials = draw.groups * draw.members;
+        let small = self
+            .queue()
+            .allocate_secret(polynomials * self.n() / size_of::<u64>())?;
+        let members = |first_member| Small {
+            key: key.address(),
+            target: small.address(),
+            first_stream: draw.first_stream,
+            group_step: draw.group_step,
+            members: draw.members as u32,
+            first_member,
+            log_n: self.parameters().log_n(),
+            unused: 0,
+            tails: GAUSSIAN_TAILS,
+        };
+        let ternary = usize::from(draw.ternary_first);
+        // SAFETY: the key has four words, the target room for all polynomials.
+        unsafe {
+            if draw.ternary_first {
+                self.kernels()
+                    .ternary(self.queue(), draw.groups, &members(0))?;
+            }
+            let (gaussian, first) = (draw.members - ternary, ternary as u32);
+            self.kernels()
+                .gaussian(self.queue(), draw.groups, gaussian, &members(first))?;
+        }
+        self.lifted(&small, polynomials, basis)
+    }
+
+    /// The transforms over a basis of polynomials of bytes, (polynomial, N). They are secret.
+    pub(super) fn lifted(
+        &self,
+        small: &Buffer,
+        polynomials: usize,
+        basis: Basis,
+    ) -> Result<Buffer> {
         let stride = basis.limbs as usize * self.n();
         let target = self.queue().allocate_secret(polynomials * stride)?;
         let arguments = Lift {
             primes: self.tables().primes(),
-            source: source.address(),
+            source: small.address(),
             target: target.address(),
             target_stride: stride as u64,
             basis,

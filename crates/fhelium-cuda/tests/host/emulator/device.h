@@ -41,6 +41,7 @@ inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
 inline long long __double2ll_rn(double x) { return llrint(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
 void fh_barrier();
