@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 
 /// The kernels' folder.
 pub fn kernels() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda")
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/cuda");
+    kernels.canonicalize().unwrap()
 }
 
 /// Builds a shared library in `folder` with the compiler that the environment variable names, or
@@ -71,7 +72,9 @@ pub fn emulated_driver() -> PathBuf {
 /// The emulated driver of the kernels and of `more` sources, kernels or parts of a driver.
 pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
     let own = "../fhelium-cuda/tests/host/emulator";
+    // One name for every crate that builds it: what is built is kept by it.
     let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join(own);
+    let emulator = emulator.canonicalize().unwrap();
     let mut hasher = std::hash::DefaultHasher::new();
     format!("{:?}", cpp(&emulator)).hash(&mut hasher);
     let sources: Vec<PathBuf> = [&emulator, &kernels()]
@@ -87,12 +90,15 @@ pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
     let built = place.join(format!("emulator-{:x}", hasher.finish()));
     let library = built.join("libcuda.so.1");
     if !library.exists() {
+        // One process at a time: the others then find it, or most of its objects.
+        let lock = std::fs::File::create(place.join("emulator-lock")).unwrap();
+        lock.lock().unwrap();
+        if library.exists() {
+            return library;
+        }
         let folder = tempfile::tempdir_in(&place).unwrap();
         build_emulated_driver(&emulator, &sources, &place, folder.path());
-        // Another process may have been as fast; then its library is the same.
-        if std::fs::rename(folder.path(), &built).is_ok() {
-            let _ = folder.keep();
-        }
+        std::fs::rename(folder.keep(), &built).unwrap();
     }
     library
 }
