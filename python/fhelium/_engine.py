@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,27 @@ class Engine(_native.Engine):
         """A value or keys on this engine's device, as the engine's own."""
         refuse("moving values")
         return self._to(value)
+
+    def on_stream(
+        self, stream: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Calls `function(*args, **kwargs)` with this engine's work on another library's stream.
+
+        The work comes after all that is in either stream, and before what comes next in either. If
+        the stream is being captured, as within `torch.cuda.graph`, the work becomes part of that
+        graph, which then reads the very operands and writes the very results at each of its
+        replays; call the function twice before, so that nothing is compiled or encoded within.
+
+        Args:
+            stream: A stream of the engine's device that outlives the call: of torch
+                (`torch.cuda.current_stream()`) or CuPy, or a `CUstream` as an integer; 0 is the
+                legacy default stream.
+            function: What to call; its operations on this engine's values are moved.
+        """
+        refuse("another stream")
+        handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+        handle = _arithmetic.integer("on_stream", "a stream", handle)
+        return self._on_stream(handle, function, args, kwargs)
 
     def encode(self, values: Any, *, level: int | None = None, scale: Any = None) -> Plaintext:
         """Encodes messages.

@@ -166,3 +166,32 @@ def test_devices_that_are_not_there(pair: Pair) -> None:
     gpu, _, _ = pair
     with pytest.raises(DeviceError, match="cuda:99"):
         fh.Engine(gpu.parameters, device="cuda:99")
+
+
+def test_work_on_another_stream(pair: Pair) -> None:
+    """Another library's stream takes the work, in order; errors and wrong handles come through."""
+    gpu, cpu, keys = pair
+    x = gpu.encrypt([1.0, 2.0], keys.public)
+
+    @fh.jit
+    def square(a: Any) -> Any:
+        return (a * a).relinearize().rescale()
+
+    expected = square(x)._residues()
+    square(x)
+
+    class Stream:
+        cuda_stream = 0
+
+    for stream in (0, Stream()):
+        y = gpu.on_stream(stream, square, x)
+        np.testing.assert_array_equal(y._residues(), expected)
+        z = gpu.on_stream(stream, lambda a, *, times: a * times, x, times=3)
+        np.testing.assert_array_equal(z._residues(), (x * 3)._residues())
+    with pytest.raises(ZeroDivisionError):
+        gpu.on_stream(0, lambda: 1 // 0)
+    with pytest.raises(TypeError, match="str"):
+        gpu.on_stream("stream", square, x)
+    with pytest.raises(DeviceError, match="on_stream"):
+        cpu.on_stream(0, square, x)
+    np.testing.assert_array_equal(square(x)._residues(), expected)

@@ -1,17 +1,20 @@
 //! The engine.
 
 use crate::arrays::tensor_to_python;
-use crate::errors::{OrRaise, bad_argument};
+use crate::errors::{IntoPython, OrRaise, bad_argument, raise};
 use crate::ir::{attributes_from, operation_from_name};
 use crate::keys::{PyEvaluationKey, PyEvaluationKeys, PyKeySet, PyPublicKey, PySecretKey};
 use crate::parameters::PyParameters;
 use crate::values::{PyCiphertext, PyPlaintext, value_from, value_to_python};
 use fhelium_ckks::NoiseFlooding;
-use fhelium_runtime::cuda::MemoryUse;
-use fhelium_runtime::{Device, EncryptionKey, Engine, EngineOptions, OperationBackend, Value};
+use fhelium_runtime::cuda::{CudaError, MemoryUse};
+use fhelium_runtime::{
+    Device, EncryptionKey, Engine, EngineOptions, OperationBackend, RuntimeError, Value,
+};
+use fhelium_state::ErrorKind;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
 /// What `fhelium.Engine` stands on.
@@ -96,6 +99,37 @@ impl PyEngine {
     /// Waits until everything that was asked of the engine is done.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.synchronize()).or_raise()
+    }
+
+    /// Calls a function with this engine's work on another stream.
+    fn _on_stream<'py>(
+        &self,
+        py: Python<'py>,
+        stream: usize,
+        function: Bound<'py, PyAny>,
+        args: Bound<'py, PyTuple>,
+        kwargs: Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let context = self.0.cuda().ok_or_else(|| {
+            raise(
+                ErrorKind::Device,
+                "on_stream: the engine computes on cpu; use one with device=\"cuda\"",
+            )
+        })?;
+        let (function, args, kwargs) = (function.unbind(), args.unbind(), kwargs.unbind());
+        let call = || {
+            Python::attach(|py| function.call(py, args.bind(py), Some(kwargs.bind(py))))
+                .map_err(Failure::Python)
+        };
+        // The queue is this thread's for the call: others that wait for it must not hold the
+        // interpreter, nor may this one while it waits.
+        // SAFETY: the handle is a live stream of the device, as `Engine.on_stream` asks for.
+        let called = py.detach(|| unsafe { context.on_stream(stream, call) });
+        match called {
+            Ok(result) => Ok(result.into_bound(py)),
+            Err(Failure::Python(error)) => Err(error),
+            Err(Failure::Device(error)) => Err(RuntimeError::from(error).into_python()),
+        }
     }
 
     /// A value or keys on this engine's device.
@@ -283,6 +317,18 @@ impl PyEngine {
 
     fn __repr__(&self) -> String {
         format!("<Engine on {} of {}>", self.device(), self.0.parameters())
+    }
+}
+
+/// An error of a call on another stream.
+enum Failure {
+    Python(PyErr),
+    Device(CudaError),
+}
+
+impl From<CudaError> for Failure {
+    fn from(error: CudaError) -> Self {
+        Failure::Device(error)
     }
 }
 

@@ -150,6 +150,7 @@ impl Replayer {
     fn recording(
         &self,
         secret: Option<SecretId>,
+        may_record: bool,
         record: impl FnOnce() -> Result<Graph<Operand>, RuntimeError>,
     ) -> Option<Arc<Graph<Operand>>> {
         let mut state = match self.state.try_lock() {
@@ -171,6 +172,9 @@ impl Replayer {
                 }
             }
             State::Warming(true) => {}
+        }
+        if !may_record {
+            return None;
         }
         let graph = match record() {
             Ok(graph) => Arc::new(graph),
@@ -237,7 +241,9 @@ impl Executable {
                     .collect()
             })
         };
-        let Some(graph) = self.replayer().recording(secret, record) else {
+        // Within somebody else's capture this run is part of that one.
+        let may_record = !context.queue().is_capturing();
+        let Some(graph) = self.replayer().recording(secret, may_record, record) else {
             return Ok(None);
         };
         let mut made = graph.replay(&operands)?.into_iter();
