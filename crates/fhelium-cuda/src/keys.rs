@@ -1,7 +1,7 @@
 //! Secrets and keys on a device.
 
 use crate::queue::Buffer;
-use fhelium_ckks::{KeyKind, ParametersId, SecretId};
+use fhelium_ckks::{KeyKind, Parameters, ParametersId, SecretId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -139,6 +139,13 @@ impl KeySwitchKey {
     /// What it switches.
     pub fn key_kind(&self) -> KeyKind {
         self.kind
+    }
+
+    /// Bytes on the device of a key of these parameters, known before it is made.
+    pub fn predicted_nbytes(parameters: &Parameters) -> usize {
+        let limbs = parameters.moduli().len() + parameters.special_moduli().len();
+        let polynomials = 2 * parameters.digits(parameters.depth()) * limbs;
+        polynomials * parameters.n() * size_of::<u64>()
     }
 
     /// Bytes on the device.

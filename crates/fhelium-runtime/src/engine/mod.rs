@@ -14,7 +14,7 @@ pub(crate) use keys::KeyRegistry;
 pub use keys::{EvaluationKeys, KeySet};
 
 use crate::placed::{KeySwitchKey, SecretKey};
-use crate::{Device, OperationBackend, RuntimeError, Value};
+use crate::{Device, DeviceKind, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::arith::Tier;
 use fhelium_ckks::{
     CkksError, Context, ContextOptions, KeyKind, Parameters, Randomness, SecretId, normalize_step,
@@ -156,8 +156,7 @@ impl Engine {
         self.check_devices(&"rotation_keys", [("the secret key", secret.device())])?;
         let generator = Generator::of(self);
         let steps = self.key_steps(rotations);
-        let each = fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters());
-        self.check_key_memory(steps.len() * each)?;
+        self.check_key_memory(steps.len() * self.predicted_key_nbytes())?;
         steps
             .into_iter()
             .map(|step| Ok((step, generator.key(secret, KeyKind::Rotation { step })?)))
@@ -193,7 +192,15 @@ impl Engine {
     /// each rotation, and conjugation where asked for.
     pub fn predicted_key_bytes(&self, rotations: &[i64], conjugation: bool) -> usize {
         let keys = 1 + self.key_steps(rotations).len() + usize::from(conjugation);
-        keys * fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters())
+        keys * self.predicted_key_nbytes()
+    }
+
+    /// Bytes of one evaluation key where the engine computes.
+    fn predicted_key_nbytes(&self) -> usize {
+        match self.device.kind() {
+            DeviceKind::Cpu => fhelium_ckks::KeySwitchKey::predicted_nbytes(self.parameters()),
+            DeviceKind::Cuda => fhelium_cuda::KeySwitchKey::predicted_nbytes(self.parameters()),
+        }
     }
 
     /// Registers keys for the operations that need one and are given none. A key replaces an
