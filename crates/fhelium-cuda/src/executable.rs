@@ -80,6 +80,9 @@ impl Executable {
 
     /// Gives a step what it holds now; launches so far are not affected.
     pub fn update(&self, index: usize, step: &Step) -> Result<()> {
+        let failed = driver("binding a graph's operands");
+        // The driver reads the calling thread's context, and ends the process where it has none.
+        self.device.context().bind_to_thread().map_err(&failed)?;
         let context = self.device.context().cu_ctx();
         let node = self.nodes[index];
         let updated = match step.action {
@@ -96,9 +99,7 @@ impl Executable {
                 }
             }
         };
-        updated
-            .result()
-            .map_err(driver("binding a graph's operands"))
+        updated.result().map_err(failed)
     }
 }
 
