@@ -72,8 +72,8 @@ __device__ __forceinline__ u32 sum_before(u32 count, u64* sums, u32& total) {
 // Small polynomials of groups of members, each from its own stream. What a thread does and where it
 // writes does not depend on their coefficients.
 struct Small {
-    const u64* key;       // four words
     signed char* target;  // [group][member][N]
+    u64 key[4];
     u64 first_stream;
     u64 group_step;
     u32 members;
@@ -82,12 +82,11 @@ struct Small {
     u32 unused;
     u64 tails[29];  // of the Gaussian, see fhelium-ckks' sampler.rs
 };
-static_assert(sizeof(Small) == 280, "src/kernels/sample.rs has the same layout");
+static_assert(sizeof(Small) == 304, "src/kernels/sample.rs has the same layout");
 
 __device__ __forceinline__ void small_block(u64 (&words)[BLOCK_WORDS], const Small& args, u64 block,
                                             u32 group, u32 member) {
-    const u64 key[4] = {args.key[0], args.key[1], args.key[2], args.key[3]};
-    chacha20(words, key, block, args.first_stream + group * args.group_step + member);
+    chacha20(words, args.key, block, args.first_stream + group * args.group_step + member);
 }
 __device__ __forceinline__ signed char* small_target(const Small& args, u32 group, u32 member) {
     return args.target + ((u64)(group * args.members + member) << args.log_n);
@@ -180,9 +179,9 @@ __device__ __forceinline__ void lift(const Lift& args) {
 // limbs, polynomials).
 struct Uniform {
     const Prime* primes;
-    const u64* seeds;  // four words each
+    const u64* seeds;  // of each polynomial, four words each, or null for one that all share
     u64* target;       // [polynomial][limbs][N]
-    u64 seed_stride;   // words from one polynomial's seed to the next: 0 for one seed
+    u64 seed[4];
     u64 target_stride;
     u64 stream;        // of polynomial 0 and prime 0
     u64 stream_step;   // from one polynomial to the next
@@ -190,7 +189,7 @@ struct Uniform {
     u32 log_n;
     u32 unused;
 };
-static_assert(sizeof(Uniform) == 80, "src/kernels/sample.rs has the same layout");
+static_assert(sizeof(Uniform) == 104, "src/kernels/sample.rs has the same layout");
 
 __device__ __forceinline__ void uniform(const Uniform& args) {
     FH_SHARED(scratch);
@@ -199,8 +198,10 @@ __device__ __forceinline__ void uniform(const Uniform& args) {
     const u32 index = prime_of(args.basis, blockIdx.y);
     const u64 p = args.primes[index].p;
     const u64 mask = ~0ull >> __clzll((long long)p);
-    const u64* seed = args.seeds + blockIdx.z * args.seed_stride;
-    const u64 key[4] = {seed[0], seed[1], seed[2], seed[3]};
+    u64 key[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        key[i] = args.seeds == nullptr ? args.seed[i] : args.seeds[4 * blockIdx.z + i];
     const u64 stream = args.stream + blockIdx.z * args.stream_step + index;
     u64* target = args.target + blockIdx.z * args.target_stride + ((u64)blockIdx.y << args.log_n);
     const u32 n = 1u << args.log_n;

@@ -7,7 +7,7 @@ mod host;
 use fhelium_ckks::{
     Ciphertext, Complex64, KeyKind, Message, NoiseFlooding, Parameters, Plaintext, Randomness,
 };
-use fhelium_cuda::{Context, ContextOptions, Core, Device};
+use fhelium_cuda::{Context, ContextOptions, Core, CudaError, Device};
 
 const CORES: [Core; 2] = [Core::Fp64, Core::Integer];
 
@@ -432,6 +432,13 @@ fn refusals_are_those_of_the_cpu() {
                 .unwrap_err(),
         );
     }
+    // A replay would draw the same masks and errors again.
+    let recorded = device.capture(&[], |_: &[fhelium_cuda::Ciphertext]| {
+        device
+            .encrypt(&uploaded, &keys.device_public, &there)
+            .map(|ciphertext| vec![ciphertext])
+    });
+    assert!(matches!(recorded, Err(CudaError::Capture { .. })));
     // What was refused left nothing behind.
     let used = device.memory().used;
     let _ = device.decrypt(&on_device, &foreign.device_secret);

@@ -10,8 +10,8 @@ use fhelium_ckks::draws::GAUSSIAN_TAILS;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Small {
-    pub key: u64,
     pub target: u64,
+    pub key: [u64; 4],
     pub first_stream: u64,
     pub group_step: u64,
     pub members: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Uniform {
     pub primes: u64,
     pub seeds: u64,
     pub target: u64,
-    pub seed_stride: u64,
+    pub seed: [u64; 4],
     pub target_stride: u64,
     pub stream: u64,
     pub stream_step: u64,
@@ -50,9 +50,9 @@ pub(crate) struct Uniform {
     pub unused: u32,
 }
 
-arguments!(Small, 280, [key, target]);
+arguments!(Small, 304, [target]);
 arguments!(Lift, 56, [primes, source, target]);
-arguments!(Uniform, 80, [primes, seeds, target]);
+arguments!(Uniform, 104, [primes, seeds, target]);
 
 const THREADS: u32 = 256;
 const TERNARY_THREADS: u32 = 128;

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::kernels::{Basis, Lift, Small, Uniform};
 use crate::queue::Buffer;
 use fhelium_ckks::draws::{GAUSSIAN_TAILS, Purpose, SmallDraw, uniform_stream};
+use zeroize::Zeroize;
 
 /// What a uniform polynomial is expanded for.
 pub(super) struct Expansion<'a> {
@@ -30,29 +31,34 @@ impl Context {
         let small = self
             .queue()
             .allocate_secret(polynomials * self.n() / size_of::<u64>())?;
-        let members = |first_member| Small {
-            key: key.address(),
+        let mut arguments = Small {
             target: small.address(),
+            key: words_of(draw.key()),
             first_stream: draw.first_stream,
             group_step: draw.group_step,
             members: draw.members as u32,
-            first_member,
+            first_member: 0,
             log_n: self.parameters().log_n(),
             unused: 0,
             tails: GAUSSIAN_TAILS,
         };
-        let ternary = usize::from(draw.ternary_first);
-        // SAFETY: the key has four words, the target room for all polynomials.
+        let sampled = self.sample(draw, &mut arguments);
+        arguments.key.zeroize();
+        sampled?;
+        self.lifted(&small, polynomials, basis)
+    }
+
+    fn sample(&self, draw: &SmallDraw, arguments: &mut Small) -> Result<()> {
+        let (queue, kernels) = (self.queue(), self.kernels());
+        // SAFETY: the target, which `small_polynomials` made, has room for all polynomials.
         unsafe {
             if draw.ternary_first {
-                self.kernels()
-                    .ternary(self.queue(), draw.groups, &members(0))?;
+                kernels.ternary(queue, draw.groups, arguments)?;
             }
-            let (gaussian, first) = (draw.members - ternary, ternary as u32);
-            self.kernels()
-                .gaussian(self.queue(), draw.groups, gaussian, &members(first))?;
+            arguments.first_member = draw.ternary_first.into();
+            let members = draw.members - usize::from(draw.ternary_first);
+            kernels.gaussian(queue, draw.groups, members, arguments)
         }
-        self.lifted(&small, polynomials, basis)
     }
 
     /// The transforms over a basis of polynomials of bytes, (polynomial, N). They are secret.
@@ -84,23 +90,26 @@ impl Context {
     /// # Safety
     /// The target is memory of this queue and holds them.
     pub(super) unsafe fn expand(&self, expansion: &Expansion<'_>) -> Result<()> {
-        let words: Vec<u64> = expansion
-            .seeds
-            .iter()
-            .flat_map(|seed| seed.as_chunks::<8>().0)
-            .map(|&bytes| u64::from_le_bytes(bytes))
-            .collect();
-        let seeds = self.queue().upload(&words)?;
-        let each = expansion.seeds.len() > 1;
+        // One seed goes with the launch.
+        let seeds = match expansion.seeds {
+            [_] => None,
+            seeds => {
+                let words: Vec<u64> = seeds.iter().flat_map(words_of).collect();
+                Some(self.queue().upload(&words)?)
+            }
+        };
         let number = |digit| uniform_stream(expansion.purpose, digit, 0);
         let arguments = Uniform {
             primes: self.tables().primes(),
-            seeds: seeds.address(),
+            seeds: seeds.as_ref().map_or(0, Buffer::address),
             target: expansion.target,
-            seed_stride: if each { 4 } else { 0 },
+            seed: expansion.seeds.first().map_or([0; 4], words_of),
             target_stride: expansion.target_stride as u64,
             stream: number(0),
-            stream_step: if each { 0 } else { number(1) - number(0) },
+            stream_step: match seeds {
+                None => number(1) - number(0),
+                Some(_) => 0,
+            },
             basis: expansion.basis,
             log_n: self.parameters().log_n(),
             unused: 0,
@@ -111,4 +120,10 @@ impl Context {
                 .uniform(self.queue(), expansion.polynomials, &arguments)
         }
     }
+}
+
+/// A key or seed as the kernels take it.
+fn words_of(bytes: &[u8; 32]) -> [u64; 4] {
+    let (words, _) = bytes.as_chunks::<8>();
+    std::array::from_fn(|index| u64::from_le_bytes(words[index]))
 }

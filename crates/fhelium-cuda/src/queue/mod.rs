@@ -161,7 +161,8 @@ impl Queue {
         matches!(&*self.place.lock(), Place::Foreign { arena, .. } if arena.is_some())
     }
 
-    fn refuse_capture(&self, operation: &'static str) -> Result<()> {
+    /// Refuses what a recording or a capture cannot hold.
+    pub(crate) fn refuse_capture(&self, operation: &'static str) -> Result<()> {
         if self.is_capturing() {
             let remedy = "move values before the capture or after the replay";
             return Err(CudaError::Capture { operation, remedy });
