@@ -55,6 +55,9 @@ impl Parameters {
 
 impl NoiseModel<'_> {
     /// A plaintext of |values| up to `magnitude`: its coefficients are rounded.
+    ///
+    /// The roundings are taken as independent. They are not where all but a few slots are zero and
+    /// those few below N units of 1 / scale: then their sum may reach N / 2 units.
     pub fn encode(&self, level: usize, scale: &Scale, magnitude: f64) -> NoiseEstimate {
         let error = self.gaussian(1.0 / 12.0) / scale.to_f64() + TRANSFORM * magnitude;
         NoiseEstimate {

@@ -51,7 +51,12 @@ proptest! {
                 let found = bench.context.decode(&plaintext).unwrap();
                 let expected: Vec<_> = values.chunks(count).flat_map(padded).collect();
                 let noise = bench.parameters().noise();
-                let limit = noise.decode(&noise.encode(level, &scale, 1.5 * size));
+                let mut limit = noise.decode(&noise.encode(level, &scale, 1.5 * size));
+                if count < 32 {
+                    // A few slots make smooth coefficients. Where those are only a few units, their
+                    // roundings are not independent but add up, to half a unit each at most.
+                    limit = limit.max(SLOTS as f64 / scale.to_f64());
+                }
                 prop_assert!(distance(&found, &expected) <= limit);
             }
             Err(error) => {
