@@ -272,6 +272,14 @@ impl<V> SpecializationCache<V> {
             .collect()
     }
 
+    /// Calls `see` for each variant, or for none where the table is being written to: for
+    /// somebody who must not wait.
+    pub fn visit(&self, mut see: impl FnMut(&V)) {
+        if let Ok(table) = self.table.try_read() {
+            table.entries.values().for_each(|entry| see(&entry.value));
+        }
+    }
+
     /// How many variants there are.
     pub fn len(&self) -> usize {
         read(&self.table).entries.len()

@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyComplex, PyDict, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType as PyClass,
 };
+use pyo3::{PyTraverseError, PyVisit};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -87,6 +88,11 @@ impl Parameters {
             defaults: self.defaults.clone_ref(py),
             positional: self.positional,
         }
+    }
+
+    /// Shows the defaults to the garbage collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.defaults)
     }
 
     /// The parameters' names.

@@ -1,5 +1,6 @@
 //! Backends.
 
+use super::held::{HeldRef, Holds, hold};
 use crate::engine::class_name;
 use crate::errors::OrRaise;
 use crate::ir::{attributes_to_python, operation_from_name};
@@ -8,9 +9,10 @@ use fhelium_ir::OpKind;
 use fhelium_runtime::{
     Implementation, Invocation, Operands, OperationBackend, Results, RuntimeError,
 };
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use std::sync::Arc;
 
 /// Which implementation runs each operation; a value, every change of which is another one.
@@ -18,14 +20,33 @@ use std::sync::Arc;
 /// Without arguments it holds the host kernels. Of the implementations that support an
 /// operation's operands the one of least cost is taken.
 #[pyclass(name = "OperationBackend", module = "fhelium.compile", frozen)]
-#[derive(Clone)]
-pub struct PyOperationBackend(pub OperationBackend);
+#[derive(Default)]
+pub struct PyOperationBackend {
+    /// The registry.
+    pub backend: OperationBackend,
+    /// The functions that it runs.
+    pub holds: Holds,
+}
+
+impl PyOperationBackend {
+    /// The same once more.
+    pub fn clone_ref(&self, py: Python<'_>) -> Self {
+        PyOperationBackend {
+            backend: self.backend.clone(),
+            holds: self.holds.clone_ref(py),
+        }
+    }
+}
 
 #[pymethods]
 impl PyOperationBackend {
     #[new]
     fn new() -> Self {
-        PyOperationBackend(OperationBackend::standard())
+        PyOperationBackend::default()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.holds.visit(&visit)
     }
 
     /// This backend and a Python function that runs one operation.
@@ -50,44 +71,49 @@ impl PyOperationBackend {
                 class_name(&function)
             )));
         }
+        let py = function.py();
+        let (holds, function) = hold(function)?;
         let implementation: Arc<dyn Implementation> = Arc::new(PythonImplementation {
             name,
             operation: operation_from_name(operation)?,
-            function: function.unbind(),
+            function,
             cost,
         });
-        self.0
-            .with_implementations([implementation])
-            .or_raise()
-            .map(PyOperationBackend)
+        Ok(PyOperationBackend {
+            backend: self
+                .backend
+                .with_implementations([implementation])
+                .or_raise()?,
+            holds: self.holds.clone_ref(py).and(holds),
+        })
     }
 
     /// This backend with an operation's implementation fixed by name.
-    fn with_selection(&self, operation: &str, name: &str) -> PyResult<Self> {
+    fn with_selection(&self, py: Python<'_>, operation: &str, name: &str) -> PyResult<Self> {
         let operation = operation_from_name(operation)?;
-        self.0
-            .with_selection(operation, name)
-            .or_raise()
-            .map(PyOperationBackend)
+        Ok(PyOperationBackend {
+            backend: self.backend.with_selection(operation, name).or_raise()?,
+            holds: self.holds.clone_ref(py),
+        })
     }
 
     /// The names of an operation's implementations, in the order in which they were added.
     fn available(&self, operation: &str) -> PyResult<Vec<String>> {
         let operation = operation_from_name(operation)?;
-        let available = self.0.available(operation).iter();
+        let available = self.backend.available(operation).iter();
         Ok(available.map(|known| known.name().to_owned()).collect())
     }
 
     /// The operations that have an implementation.
     #[getter]
     fn operations(&self) -> Vec<&'static str> {
-        self.0.operations().map(OpKind::name).collect()
+        self.backend.operations().map(OpKind::name).collect()
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<OperationBackend of {} operations>",
-            self.0.operations().count()
+            self.backend.operations().count()
         )
     }
 }
@@ -95,7 +121,7 @@ impl PyOperationBackend {
 struct PythonImplementation {
     name: String,
     operation: OpKind,
-    function: Py<PyAny>,
+    function: HeldRef,
     cost: f64,
 }
 
@@ -126,10 +152,11 @@ impl Implementation for PythonImplementation {
                 .map(|value| value_to_python(py, value, &engine))
                 .collect::<PyResult<Vec<_>>>()?;
             let attributes = attributes_to_python(py, invocation.attributes)?;
-            let returned = self
-                .function
-                .bind(py)
-                .call(PyTuple::new(py, operands)?, Some(&attributes))?;
+            // Whoever runs it keeps the backend, and with it the function.
+            let function = self.function.get(py).ok_or_else(|| {
+                PyReferenceError::new_err("its function is gone: the backend was collected")
+            })?;
+            let returned = function.call(PyTuple::new(py, operands)?, Some(&attributes))?;
             match returned.cast::<PyList>() {
                 Ok(several) => several.iter().map(|result| value_from(&result)).collect(),
                 Err(_) => Ok([value_from(&returned)?].into_iter().collect()),

@@ -4,6 +4,7 @@ use super::arguments::{Arguments, Call, Parameters};
 use super::backend::PyOperationBackend;
 use super::cache::CacheChoice;
 use super::compilation::PyCompilation;
+use super::held::Holds;
 use super::passes::PyPipeline;
 use super::signature::PyCallSignature;
 use super::specialization::{PySpecialization, run};
@@ -17,6 +18,7 @@ use fhelium_runtime::{
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::num::NonZeroUsize;
@@ -31,7 +33,7 @@ pub struct PyCallableCore {
     parameters: Parameters,
     error_on_miss: bool,
     frozen_materials: bool,
-    backend: Option<OperationBackend>,
+    backend: Option<PyOperationBackend>,
     cache_choice: CacheChoice,
     disk_hits: AtomicU64,
     disk_misses: AtomicU64,
@@ -127,26 +129,29 @@ impl PyCallableCore {
         let mut warning = None;
         let prepared = py.detach(|| {
             self.cache.get_or_prepare(signature, || {
-                let unlinked = self.unlinked();
-                let known = unlinked.get(signature);
-                let known = known.map(|known| Python::attach(|py| known.get().inner(py).clone()));
-                drop(unlinked);
+                // Attached before the lock, as whoever else takes it is.
+                let known = Python::attach(|py| {
+                    let unlinked = self.unlinked();
+                    unlinked.get(signature).map(|known| known.clone_ref(py))
+                });
                 let options = PrepareOptions {
                     arguments: Some(values),
                     frozen_materials: self.frozen_materials,
                     ..PrepareOptions::default()
                 };
-                let specialization = match known {
+                // What keeps the compilation's dicts stays until the variant keeps them too.
+                let (specialization, _kept) = match &known {
                     Some(known) => {
+                        let known = known.get().inner();
                         let engine = match engine {
                             Some(engine) => engine,
                             None => known.executable().engine().clone(),
                         };
-                        known.relink(&self.backend(), &engine, options)?
+                        (known.relink(&self.backend(), &engine, options)?, None)
                     }
                     None => {
                         let started = Instant::now();
-                        let (compilation, pipeline) = Python::attach(|py| {
+                        let (compilation, pipeline, _holds) = Python::attach(|py| {
                             self.capture(py, &callable, &bound, signature, values, is_value)
                         })?;
                         let engine =
@@ -160,7 +165,7 @@ impl PyCallableCore {
                             ..options
                         };
                         let made = prepare(
-                            &compilation.0,
+                            &compilation.compilation,
                             &pipeline,
                             &self.backend(),
                             signature.clone(),
@@ -169,12 +174,17 @@ impl PyCallableCore {
                         )?;
                         self.count(made.cache_use().outcome);
                         warning.clone_from(&made.cache_use().warning);
-                        made
+                        (made, Some(compilation))
                     }
                 };
                 self.check_inputs(&specialization, is_value)?;
-                let object = PySpecialization::new(Arc::new(specialization));
-                Ok(Python::attach(|py| Py::new(py, object))?)
+                let specialization = Arc::new(specialization);
+                Ok(Python::attach(|py| {
+                    let backend = self.backend.as_ref();
+                    let holds = backend.map(|backend| backend.holds.clone_ref(py));
+                    let holds = holds.unwrap_or_default();
+                    Py::new(py, PySpecialization::new(py, specialization, holds))
+                })?)
             })
         });
         let prepared = prepared.map_err(|failure| match failure {
@@ -196,6 +206,7 @@ impl PyCallableCore {
         };
     }
 
+    /// The compilation, the pipeline, and what keeps the functions of its passes.
     fn capture(
         &self,
         py: Python<'_>,
@@ -204,7 +215,7 @@ impl PyCallableCore {
         signature: &CallSignature,
         values: &[fhelium_runtime::Value],
         is_value: &[bool],
-    ) -> PyResult<(PyCompilation, fhelium_passes::Pipeline)> {
+    ) -> PyResult<(PyCompilation, fhelium_passes::Pipeline, Holds)> {
         let callable = callable.bind(py);
         let mut values = values.iter();
         let types: Vec<Option<PyType>> = is_value
@@ -217,14 +228,17 @@ impl PyCallableCore {
         let types = PyTuple::new(py, types)?;
         let bound = PyTuple::new(py, bound.iter().map(|value| value.bind(py)))?;
         let compilation = callable.call_method1("_source", (types, bound))?;
-        let compilation = compilation.cast::<PyCompilation>()?.get().clone();
+        let compilation = compilation.cast::<PyCompilation>()?.get().clone_ref(py);
         let chosen =
             callable.call_method1("_choose_pipeline", (PyCallSignature(signature.clone()),))?;
-        let pipeline = match chosen.cast::<PyPipeline>() {
-            Ok(pipeline) => pipeline.get().0.clone(),
-            Err(_) => fhelium_passes::default_pipeline(),
+        let (pipeline, holds) = match chosen.cast::<PyPipeline>() {
+            Ok(pipeline) => {
+                let PyPipeline { pipeline, holds } = pipeline.get();
+                (pipeline.clone(), holds.clone_ref(py))
+            }
+            Err(_) => (fhelium_passes::default_pipeline(), Holds::default()),
         };
-        Ok((compilation, pipeline))
+        Ok((compilation, pipeline, holds))
     }
 
     /// Refuses a Program whose inputs a pass made other than the callable's parameters.
@@ -250,7 +264,8 @@ impl PyCallableCore {
     }
 
     fn backend(&self) -> OperationBackend {
-        self.backend.clone().unwrap_or_default()
+        let chosen = self.backend.as_ref();
+        chosen.map_or_else(OperationBackend::default, |chosen| chosen.backend.clone())
     }
 
     fn unlinked(&self) -> std::sync::MutexGuard<'_, HashMap<CallSignature, Py<PySpecialization>>> {
@@ -268,6 +283,30 @@ fn warn_of_cache(py: Python<'_>, text: &str) -> PyResult<()> {
 
 #[pymethods]
 impl PyCallableCore {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.parameters.visit(&visit)?;
+        if let Some(backend) = &self.backend {
+            backend.holds.visit(&visit)?;
+        }
+        // What is locked is only collected later.
+        if let Ok(unlinked) = self.unlinked.try_lock() {
+            unlinked
+                .values()
+                .try_for_each(|variant| visit.call(variant))?;
+        }
+        let mut visited = Ok(());
+        self.cache.visit(|variant| {
+            if visited.is_ok() {
+                visited = visit.call(variant);
+            }
+        });
+        visited
+    }
+
+    fn __clear__(&self) {
+        self.clear();
+    }
+
     #[new]
     #[pyo3(signature = (
         name, parameters, defaults, backend, error_on_miss, max_specializations, frozen_materials,
@@ -278,7 +317,7 @@ impl PyCallableCore {
         name: String,
         parameters: Vec<(String, String, bool)>,
         defaults: Bound<'_, PyTuple>,
-        backend: Option<&PyOperationBackend>,
+        backend: Option<Bound<'_, PyOperationBackend>>,
         error_on_miss: bool,
         max_specializations: Option<usize>,
         frozen_materials: bool,
@@ -289,7 +328,7 @@ impl PyCallableCore {
             parameters: Parameters::new(parameters, defaults)?,
             error_on_miss,
             frozen_materials,
-            backend: backend.map(|backend| backend.0.clone()),
+            backend: backend.map(|backend| backend.get().clone_ref(backend.py())),
             cache_choice: CacheChoice::from_python(cache_directory.as_ref())?,
             disk_hits: AtomicU64::new(0),
             disk_misses: AtomicU64::new(0),
@@ -318,7 +357,7 @@ impl PyCallableCore {
         };
         run(
             py,
-            specialization.get().inner(py),
+            specialization.get().inner(),
             &call.values,
             call.engine,
             call.framework.as_ref(),
@@ -353,7 +392,7 @@ impl PyCallableCore {
         let bound = self.bind(py, callable, args, Some(kwargs))?;
         let call = self.parameters.describe(&self.name, &bound)?;
         if let Some(found) = self.cache.peek(&call.signature) {
-            return Ok(format!("hit\n\n{}", found.get().inner(py).explain()));
+            return Ok(format!("hit\n\n{}", found.get().inner().explain()));
         }
         let what = match self.error_on_miss {
             true => "a call would raise SpecializationMiss",
@@ -376,7 +415,7 @@ impl PyCallableCore {
             parameters: self.parameters.clone_ref(py),
             error_on_miss: self.error_on_miss,
             frozen_materials: self.frozen_materials,
-            backend: Some(backend.0.clone()),
+            backend: Some(backend.clone_ref(py)),
             cache_choice: self.cache_choice.clone(),
             disk_hits: AtomicU64::new(0),
             disk_misses: AtomicU64::new(0),

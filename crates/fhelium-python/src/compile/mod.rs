@@ -5,6 +5,7 @@ mod backend;
 mod cache;
 mod callable;
 mod compilation;
+mod held;
 mod materials;
 mod passes;
 mod requirements;

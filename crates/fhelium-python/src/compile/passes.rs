@@ -1,6 +1,7 @@
 //! Passes and pipelines.
 
 use super::compilation::PyCompilation;
+use super::held::{HeldRef, Holds, hold};
 use crate::errors::{OrRaise, bad_argument};
 use crate::ir::PyProgram;
 use fhelium_passes::passes::{
@@ -9,46 +10,56 @@ use fhelium_passes::passes::{
 };
 use fhelium_passes::{
     Compilation, Dump, FunctionPass, Pass, PassContext, PassError, PassReport, PassResult,
-    Pipeline, Place,
+    Pipeline, PipelineError, Place,
 };
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyReferenceError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A transformation or analysis of a Compilation.
 #[pyclass(name = "Pass", module = "fhelium.compile", frozen, subclass)]
-#[derive(Clone)]
-pub struct PyPass(Arc<dyn Pass>);
+pub struct PyPass {
+    pass: Arc<dyn Pass>,
+    holds: Holds,
+}
 
 #[pymethods]
 impl PyPass {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.holds.visit(&visit)
+    }
+
     /// The name by which a pipeline addresses it.
     #[getter]
     fn name(&self) -> &str {
-        self.0.name()
+        self.pass.name()
     }
 
     /// A text that stands for what the pass does, its options included; None for a pass whose
     /// results are not kept on disk.
     #[getter]
     fn cache_key(&self) -> Option<String> {
-        self.0.cache_key()
+        self.pass.cache_key()
     }
 
     /// The same pass under another name, so that a pipeline may hold it twice.
-    fn named(&self, name: String) -> Self {
-        let pass = self.0.clone();
+    fn named(&self, py: Python<'_>, name: String) -> Self {
+        let pass = self.pass.clone();
         let key = pass.cache_key();
         let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
             pass.run(compilation, context)
         };
-        PyPass(keyed(FunctionPass::new(name, run), key))
+        PyPass {
+            pass: keyed(FunctionPass::new(name, run), key),
+            holds: self.holds.clone_ref(py),
+        }
     }
 
     fn __repr__(&self) -> String {
-        format!("<pass {}>", self.0.name())
+        format!("<pass {}>", self.pass.name())
     }
 }
 
@@ -102,7 +113,11 @@ fn pass<S>(subclass: S, pass: impl Pass + 'static) -> PyClassInitializer<S>
 where
     S: pyo3::PyClass<BaseType = PyPass>,
 {
-    PyClassInitializer::from(PyPass(Arc::new(pass))).add_subclass(subclass)
+    let pass = PyPass {
+        pass: Arc::new(pass),
+        holds: Holds::default(),
+    };
+    PyClassInitializer::from(pass).add_subclass(subclass)
 }
 
 #[pymethods]
@@ -211,25 +226,30 @@ impl PyPythonPass {
                 function.get_type().name()?
             )));
         }
-        let function = function.unbind();
+        let (holds, function) = hold(function)?;
         let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
             run_python(&function, compilation, context)
         };
         // The name apart, a Rust pass must not have the same key.
         let key = cache_key.map(|key| format!("PythonPass({key:?})"));
-        let pass = PyPass(keyed(FunctionPass::new(name, run), key));
+        let pass = keyed(FunctionPass::new(name, run), key);
+        let pass = PyPass { pass, holds };
         Ok(PyClassInitializer::from(pass).add_subclass(PyPythonPass))
     }
 }
 
 fn run_python(
-    function: &Py<PyAny>,
+    function: &HeldRef,
     compilation: &mut Compilation,
     context: &PassContext<'_>,
 ) -> Result<PassResult, PassError> {
     Python::attach(|py| {
-        let given = Py::new(py, PyCompilation(compilation.clone()))?;
-        let returned = function.bind(py).call1((given.bind(py),))?;
+        let given = Py::new(py, PyCompilation::of(py, compilation.clone()))?;
+        // Whoever runs it keeps the pipeline, and with it the function.
+        let function = function.get(py).ok_or_else(|| {
+            PyReferenceError::new_err("the pass's function is gone: its pipeline was collected")
+        })?;
+        let returned = function.call1((given.bind(py),))?;
         let mut result = PassResult::default();
         if !returned.is_none() {
             let program = returned.cast::<PyProgram>().map_err(|_| {
@@ -324,37 +344,67 @@ impl PyPassReport {
 /// A Pipeline is a value: every edit returns another one. A pass is addressed by its name or by
 /// its position, counted from 0.
 #[pyclass(name = "Pipeline", module = "fhelium.compile", frozen)]
-#[derive(Clone)]
-pub struct PyPipeline(pub Pipeline);
+#[derive(Default)]
+pub struct PyPipeline {
+    /// The passes.
+    pub pipeline: Pipeline,
+    /// The functions of those that are Python's.
+    pub holds: Holds,
+}
 
 /// A pass of a pipeline, by name or position.
 #[derive(FromPyObject)]
 enum PlaceArgument {
-    Position(usize),
+    Position(i64),
     Name(String),
 }
 
 impl PlaceArgument {
-    fn place(&self) -> Place<'_> {
-        match self {
-            PlaceArgument::Position(position) => Place::Position(*position),
+    fn place(&self) -> PyResult<Place<'_>> {
+        Ok(match self {
+            PlaceArgument::Position(position) => {
+                let position = usize::try_from(*position).map_err(|_| {
+                    bad_argument(format!(
+                        "position {position} is outside the pipeline: positions count from 0"
+                    ))
+                })?;
+                Place::Position(position)
+            }
             PlaceArgument::Name(name) => Place::Name(name),
-        }
+        })
     }
 }
 
-fn passes_from(passes: &Bound<'_, PyTuple>) -> PyResult<Vec<Arc<dyn Pass>>> {
-    passes
-        .iter()
-        .map(|pass| match pass.cast::<PyPass>() {
-            Ok(pass) => Ok(pass.get().0.clone()),
-            Err(_) => Err(PyTypeError::new_err(format!(
+fn passes_from(passes: &Bound<'_, PyTuple>) -> PyResult<(Vec<Arc<dyn Pass>>, Holds)> {
+    let mut all = (Vec::with_capacity(passes.len()), Holds::default());
+    for pass in passes {
+        let Ok(pass) = pass.cast::<PyPass>() else {
+            return Err(PyTypeError::new_err(format!(
                 "a pipeline holds passes, such as DeadValues() or PythonPass(name, function), \
                  found {}",
                 pass.get_type().name()?
-            ))),
+            )));
+        };
+        all.0.push(pass.get().pass.clone());
+        all.1 = all.1.and(pass.get().holds.clone_ref(passes.py()));
+    }
+    Ok(all)
+}
+
+impl PyPipeline {
+    /// An edit that adds passes.
+    fn edited(
+        &self,
+        passes: &Bound<'_, PyTuple>,
+        edit: impl FnOnce(Pipeline, Vec<Arc<dyn Pass>>) -> Result<Pipeline, PipelineError>,
+    ) -> PyResult<Self> {
+        let py = passes.py();
+        let (passes, holds) = passes_from(passes)?;
+        Ok(PyPipeline {
+            pipeline: edit(self.pipeline.clone(), passes).or_raise()?,
+            holds: self.holds.clone_ref(py).and(holds),
         })
-        .collect()
+    }
 }
 
 #[pymethods]
@@ -362,75 +412,71 @@ impl PyPipeline {
     #[new]
     #[pyo3(signature = (*passes))]
     fn new(passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let passes = passes_from(passes)?;
-        Pipeline::from_passes(passes).or_raise().map(PyPipeline)
+        PyPipeline::default().edited(passes, |pipeline, passes| pipeline.then(passes))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.holds.visit(&visit)
     }
 
     /// The names of the passes, in order.
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.0.names().into_iter().map(str::to_owned).collect()
+        self.pipeline
+            .names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The passes, in order.
     #[getter]
-    fn passes(&self) -> Vec<PyPass> {
-        self.0.passes().iter().cloned().map(PyPass).collect()
+    fn passes(&self, py: Python<'_>) -> Vec<PyPass> {
+        let passes = self.pipeline.passes().iter();
+        let owned = |pass: &Arc<dyn Pass>| PyPass {
+            pass: pass.clone(),
+            holds: self.holds.clone_ref(py),
+        };
+        passes.map(owned).collect()
     }
 
     /// A text that stands for what the whole pipeline does; None where a pass has no cache key.
     #[getter]
     fn cache_key(&self) -> Option<String> {
-        self.0.cache_key()
+        self.pipeline.cache_key()
     }
 
     /// Passes added at the end.
     #[pyo3(signature = (*passes))]
     fn then(&self, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let passes = passes_from(passes)?;
-        self.0.clone().then(passes).or_raise().map(PyPipeline)
+        self.edited(passes, |pipeline, passes| pipeline.then(passes))
     }
 
     /// Passes put before the one at `place`.
     #[pyo3(signature = (place, *passes))]
     fn before(&self, place: PlaceArgument, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let (passes, place) = (passes_from(passes)?, place.place());
-        self.0
-            .clone()
-            .before(place, passes)
-            .or_raise()
-            .map(PyPipeline)
+        let place = place.place()?;
+        self.edited(passes, |pipeline, passes| pipeline.before(place, passes))
     }
 
     /// Passes put after the one at `place`.
     #[pyo3(signature = (place, *passes))]
     fn after(&self, place: PlaceArgument, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let (passes, place) = (passes_from(passes)?, place.place());
-        self.0
-            .clone()
-            .after(place, passes)
-            .or_raise()
-            .map(PyPipeline)
+        let place = place.place()?;
+        self.edited(passes, |pipeline, passes| pipeline.after(place, passes))
     }
 
     /// Passes put in the place of the one at `place`.
     #[pyo3(signature = (place, *passes))]
     fn replace(&self, place: PlaceArgument, passes: &Bound<'_, PyTuple>) -> PyResult<Self> {
-        let (passes, place) = (passes_from(passes)?, place.place());
-        self.0
-            .clone()
-            .replace(place, passes)
-            .or_raise()
-            .map(PyPipeline)
+        let place = place.place()?;
+        self.edited(passes, |pipeline, passes| pipeline.replace(place, passes))
     }
 
     /// The pipeline without the pass at `place`.
-    fn remove(&self, place: PlaceArgument) -> PyResult<Self> {
-        self.0
-            .clone()
-            .remove(place.place())
-            .or_raise()
-            .map(PyPipeline)
+    fn remove(&self, py: Python<'_>, place: PlaceArgument) -> PyResult<Self> {
+        let place = place.place()?;
+        self.edited(&PyTuple::empty(py), |pipeline, _| pipeline.remove(place))
     }
 
     /// Runs the passes on a Compilation or Program, and gives what comes out.
@@ -446,17 +492,17 @@ impl PyPipeline {
     ) -> PyResult<PyCompilation> {
         let source = PyCompilation::from_source(py, compilation)?;
         let dump = dump.map_or_else(Dump::from_environment, Dump::To);
-        py.detach(|| self.0.run_with(source.0, &dump))
-            .or_raise()
-            .map(PyCompilation)
+        let compilation = source.compilation.clone();
+        let done = py.detach(|| self.pipeline.run_with(compilation, &dump));
+        Ok(PyCompilation::of(py, done.or_raise()?))
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.pipeline.len()
     }
 
     fn __repr__(&self) -> String {
-        format!("Pipeline[{}]", self.0)
+        format!("Pipeline[{}]", self.pipeline)
     }
 }
 
@@ -467,5 +513,8 @@ impl PyPipeline {
 /// rescale and no relinearization.
 #[pyfunction]
 pub fn default_pipeline() -> PyPipeline {
-    PyPipeline(fhelium_passes::default_pipeline())
+    PyPipeline {
+        pipeline: fhelium_passes::default_pipeline(),
+        holds: Holds::default(),
+    }
 }

@@ -1,7 +1,8 @@
 //! Linked variants of compiled functions.
 
 use super::backend::PyOperationBackend;
-use super::compilation::PyCompilation;
+use super::compilation::{PyCompilation, holds_of};
+use super::held::Holds;
 use super::signature::PyCallSignature;
 use crate::errors::OrRaise;
 use crate::ir::{PyProgram, literal_to_python, location_to_python};
@@ -12,74 +13,90 @@ use fhelium_runtime::{Engine, Specialization, Value};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A variant of a compiled function: its Program after the passes, linked to a backend.
 #[pyclass(name = "Specialization", module = "fhelium.compile", frozen)]
-pub struct PySpecialization(Arc<Specialization>);
+pub struct PySpecialization {
+    specialization: Arc<Specialization>,
+    holds: Holds,
+}
 
 impl PySpecialization {
-    /// A variant.
-    pub fn new(specialization: Arc<Specialization>) -> Self {
-        PySpecialization(specialization)
+    /// A variant, with what keeps the functions of its backend; its compilations' dicts are kept
+    /// from here on.
+    pub fn new(py: Python<'_>, specialization: Arc<Specialization>, backend: Holds) -> Self {
+        let dicts = holds_of(py, specialization.source());
+        PySpecialization {
+            holds: backend.and(dicts),
+            specialization,
+        }
     }
 
     /// Seconds that a run is expected to take; the first call measures the machine.
     fn predicted(&self, py: Python<'_>) -> Option<f64> {
-        let executable = self.0.executable();
+        let executable = self.specialization.executable();
         let predicted = py.detach(|| executable.predicted(executable.engine()));
         predicted.map(|time| time.as_secs_f64())
     }
 
     /// The variant.
-    pub fn inner(&self, _py: Python<'_>) -> &Arc<Specialization> {
-        &self.0
+    pub fn inner(&self) -> &Arc<Specialization> {
+        &self.specialization
     }
 }
 
 #[pymethods]
 impl PySpecialization {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.holds.visit(&visit)
+    }
+
     /// What the arguments must be.
     #[getter]
     fn signature(&self) -> PyCallSignature {
-        PyCallSignature(self.0.signature().clone())
+        PyCallSignature(self.specialization.signature().clone())
     }
 
     /// The Compilation before the passes.
     #[getter]
-    fn source(&self) -> PyCompilation {
-        PyCompilation(self.0.source().clone())
+    fn source(&self, py: Python<'_>) -> PyCompilation {
+        PyCompilation::of(py, self.specialization.source().clone())
     }
 
     /// The Compilation after the passes, with their reports.
     #[getter]
-    fn compilation(&self) -> PyCompilation {
-        PyCompilation(self.0.compilation().clone())
+    fn compilation(&self, py: Python<'_>) -> PyCompilation {
+        PyCompilation::of(py, self.specialization.compilation().clone())
     }
 
     /// The Program after the passes.
     #[getter]
     fn program(&self) -> PyProgram {
-        PyProgram(self.0.program().clone())
+        PyProgram(self.specialization.program().clone())
     }
 
     /// The backend that it was linked with.
     #[getter]
-    fn backend(&self) -> PyOperationBackend {
-        PyOperationBackend(self.0.backend().clone())
+    fn backend(&self, py: Python<'_>) -> PyOperationBackend {
+        PyOperationBackend {
+            backend: self.specialization.backend().clone(),
+            holds: self.holds.clone_ref(py),
+        }
     }
 
     /// What runs.
     #[getter]
-    fn executable(&self) -> PyExecutable {
-        PyExecutable(self.0.clone())
+    fn executable(slf: Py<Self>) -> PyExecutable {
+        PyExecutable(slf)
     }
 
     /// Operations with their implementations, keys, materials and bytes; read-only.
     #[getter]
     fn manifest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let manifest = self.0.manifest();
+        let manifest = self.specialization.manifest();
         let operations = PyList::empty(py);
         for entry in &manifest.operations {
             let operation = PyDict::new(py);
@@ -111,7 +128,7 @@ impl PySpecialization {
     /// fastest of them.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let cost = self.0.cost();
+        let cost = self.specialization.cost();
         let operations = PyDict::new(py);
         for (name, (count, _)) in &cost.operations {
             operations.set_item(name, count)?;
@@ -125,13 +142,13 @@ impl PySpecialization {
         whole.set_item("conversions", total.conversions)?;
         whole.set_item("key_products", total.key_products)?;
         whole.set_item("key_switches", total.key_switches)?;
-        let measured = self.0.executable().measured();
+        let measured = self.specialization.executable().measured();
         whole.set_item("predicted_seconds", self.predicted(py))?;
         whole.set_item("runs", measured.runs)?;
         whole.set_item("seconds", measured.total.as_secs_f64())?;
         let fastest = measured.fastest.map(|time| time.as_secs_f64());
         whole.set_item("fastest_seconds", fastest)?;
-        let times = self.0.times();
+        let times = self.specialization.times();
         let preparation = PyDict::new(py);
         preparation.set_item("capture", times.capture.as_secs_f64())?;
         preparation.set_item("passes", times.passes.as_secs_f64())?;
@@ -143,13 +160,13 @@ impl PySpecialization {
     /// Whether its compiled Program came from the cache directory.
     #[getter(from_cache)]
     fn read_from_cache(&self) -> bool {
-        self.0.cache_use().outcome == CacheOutcome::Hit
+        self.specialization.cache_use().outcome == CacheOutcome::Hit
     }
 
     /// The evaluation keys that a call looks up: kind, and the lines that need it.
     #[getter]
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let keys = self.0.keys().iter().map(|key| {
+        let keys = self.specialization.keys().iter().map(|key| {
             let lines: Vec<_> = key
                 .locations
                 .iter()
@@ -163,12 +180,12 @@ impl PySpecialization {
     /// A text for people: signature, passes, implementations, keys, costs, bytes and times.
     fn explain(&self, py: Python<'_>) -> String {
         // The first prediction measures the machine.
-        py.detach(|| self.0.explain())
+        py.detach(|| self.specialization.explain())
     }
 
     /// Writes a picture of the Program.
     fn to_svg(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let program = self.0.program();
+        let program = self.specialization.program();
         py.detach(|| std::fs::write(&path, program.to_svg()))
             .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))
     }
@@ -182,23 +199,27 @@ impl PySpecialization {
                 escape(value)
             ));
         };
-        row("function", self.0.program().name());
-        for argument in self.0.signature().arguments() {
+        row("function", self.specialization.program().name());
+        for argument in self.specialization.signature().arguments() {
             row(&argument.name, &argument.condition.to_string());
         }
-        for (operation, implementation, count) in self.0.manifest().summary() {
+        for (operation, implementation, count) in self.specialization.manifest().summary() {
             row(operation.name(), &format!("{count} x {implementation}"));
         }
-        let keys = self.0.keys().iter().map(|key| key.kind.to_string());
+        let keys = self
+            .specialization
+            .keys()
+            .iter()
+            .map(|key| key.kind.to_string());
         row("keys", &keys.collect::<Vec<_>>().join(", "));
-        let memory = self.0.manifest().memory;
+        let memory = self.specialization.manifest().memory;
         row("peak bytes", &memory.peak.to_string());
         let milliseconds = |seconds: f64| format!("{:.3} ms", 1e3 * seconds);
         let predicted = self
             .predicted(py)
             .map_or("not known".to_owned(), milliseconds);
         row("predicted time", &predicted);
-        let measured = self.0.executable().measured();
+        let measured = self.specialization.executable().measured();
         if let Some(fastest) = measured.fastest {
             let mean = milliseconds(measured.total.as_secs_f64() / measured.runs as f64);
             let fastest = milliseconds(fastest.as_secs_f64());
@@ -211,9 +232,9 @@ impl PySpecialization {
     fn __repr__(&self) -> String {
         format!(
             "<Specialization {}{}, {} operations>",
-            self.0.program().name(),
-            self.0.signature(),
-            self.0.program().body().ops().len()
+            self.specialization.program().name(),
+            self.specialization.signature(),
+            self.specialization.program().body().ops().len()
         )
     }
 }
@@ -232,10 +253,14 @@ fn read_only(dict: Bound<'_, PyDict>) -> PyResult<Bound<'_, PyAny>> {
 
 /// A linked Program.
 #[pyclass(name = "Executable", module = "fhelium.compile", frozen)]
-pub struct PyExecutable(Arc<Specialization>);
+pub struct PyExecutable(Py<PySpecialization>);
 
 #[pymethods]
 impl PyExecutable {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.0)
+    }
+
     /// Runs it on the Program's inputs, in order.
     #[pyo3(signature = (*inputs))]
     fn run<'py>(
@@ -247,18 +272,18 @@ impl PyExecutable {
             .iter()
             .map(|input| value_from(&input))
             .collect::<PyResult<Vec<_>>>()?;
-        run(py, &self.0, &values, None, None)
+        run(py, self.0.get().inner(), &values, None, None)
     }
 
     /// How its next run is done: as a CUDA graph, as recorded launches, or operation by operation
     /// and why.
     #[getter]
     fn replays(&self) -> String {
-        self.0.executable().replays().to_string()
+        self.0.get().inner().executable().replays().to_string()
     }
 
     fn __repr__(&self) -> String {
-        format!("<Executable of {}>", self.0.program().name())
+        format!("<Executable of {}>", self.0.get().inner().program().name())
     }
 }
 
