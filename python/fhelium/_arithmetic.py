@@ -25,6 +25,7 @@ __all__ = [
     "drop_levels",
     "encode",
     "integer",
+    "integers",
     "kind_of",
     "multiply",
     "negate",
@@ -105,7 +106,10 @@ def numeric_array(values: Any) -> np.ndarray[Any, Any]:
     """Values as an array of float64 or complex128; arrays come by numpy or by DLPack."""
     if not isinstance(values, np.ndarray) and hasattr(type(values), "__dlpack__"):
         values = np.from_dlpack(values)
-    numbers = np.asarray(values)
+    try:
+        numbers = np.asarray(values)
+    except ValueError as error:
+        raise ArgumentError(f"values must form an array: {error}") from None
     if numbers.dtype.kind in "biuf":
         return numbers.astype(np.float64, copy=False)
     if numbers.dtype.kind == "c":
@@ -207,13 +211,25 @@ def negate(ciphertext: Any, *, engine: Any = None) -> Any:
 
 
 def integer(operation: str, name: str, value: Any) -> int:
-    """The value as a Python integer; what is none is refused by name."""
+    """The value as a Python integer of 64 bits; what is none is refused by name."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise TypeError(
             f"{operation}: {name} must be an integer, found {type(value).__name__}"
         ) from None
+    if not -(2**63) <= number < 2**63:
+        raise ArgumentError(f"{operation}: {name} must be from -2^63 to 2^63 - 1, found {number}")
+    return number
+
+
+def integers(operation: str, name: str, values: Any) -> list[int]:
+    """Several of them, from a list or another iterable."""
+    if not hasattr(type(values), "__iter__"):
+        raise TypeError(
+            f"{operation}: {name}s come in a list, such as [1, 2], found {type(values).__name__}"
+        )
+    return [integer(operation, f"a {name}", value) for value in values]
 
 
 def rotate(ciphertext: Any, step: Any, *, engine: Any = None, key: Any = None) -> Any:
@@ -225,16 +241,16 @@ def rotate(ciphertext: Any, step: Any, *, engine: Any = None, key: Any = None) -
 def rotate_many(ciphertext: Any, steps: Any, *, engine: Any = None, key: Any = None) -> list[Any]:
     """One rotation for each step, sharing what they have in common."""
     _encrypted("rotate_many", ciphertext)
-    integers = [integer("rotate_many", "step", step) for step in steps]
+    wanted = integers("rotate_many", "step", steps)
     slots = (engine or ciphertext).parameters.slots
-    keys = [None if key is None or step % slots == 0 else _key_of(key, step) for step in integers]
+    keys = [None if key is None or step % slots == 0 else _key_of(key, step) for step in wanted]
     if active_recorder() is None and key is None:
         engine = engine if engine is not None else ciphertext._engine
-        return list(engine._rotate_many(ciphertext, integers))
+        return list(engine._rotate_many(ciphertext, wanted))
     # The hoisting pass joins rotations of one ciphertext.
     return [
         rotate(ciphertext, step, engine=engine, key=own)
-        for step, own in zip(integers, keys, strict=True)
+        for step, own in zip(wanted, keys, strict=True)
     ]
 
 
@@ -369,6 +385,11 @@ class CipherOperators:
     def __pow__(self, exponent: Any) -> Self:
         result: Self = power(self, exponent)
         return result
+
+    def __truediv__(self, other: Any) -> Self:
+        raise self._refusal(
+            "a ciphertext cannot be divided: multiply by the inverse, x * (1 / y), and rescale"
+        )
 
     def __neg__(self) -> Self:
         result: Self = negate(self)

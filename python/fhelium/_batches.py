@@ -37,6 +37,10 @@ def sum_batch(ciphertext: Any, axis: Any = 0, *, engine: Any = None) -> Any:
 
 def stack(values: Any, axis: Any = 0, *, engine: Any = None) -> Any:
     """Ciphertexts, or plaintexts, of one type along a new batch axis."""
+    if not isinstance(values, list | tuple):
+        raise TypeError(
+            f"stack: ciphertexts or plaintexts come in a list, found {type(values).__name__}"
+        )
     items = list(values)
     if not items:
         raise ArgumentError("stack: one ciphertext at least is needed, found none")

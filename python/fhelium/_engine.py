@@ -40,7 +40,7 @@ class Engine(_native.Engine):
             conjugation: Whether to make the key for `conjugate`.
         """
         refuse("key generation")
-        steps = [_arithmetic.integer("keygen", "a rotation step", step) for step in rotations]
+        steps = _arithmetic.integers("keygen", "rotation step", rotations)
         return self._keygen(steps, bool(conjugation))
 
     def use(self, keys: _native.EvaluationKeys) -> None:
@@ -97,6 +97,11 @@ class Engine(_native.Engine):
     def decode(self, plaintext: Plaintext, *, real: bool = True) -> np.ndarray[Any, np.dtype[Any]]:
         """The messages (..., slots), float64 where `real`, else complex128."""
         refuse("decoding")
+        if _arithmetic.kind_of(plaintext) != "plaintext":
+            raise TypeError(
+                f"decode: expected a Plaintext, found {type(plaintext).__name__}; a ciphertext is "
+                "decrypted: Engine.decrypt(ciphertext, keys.secret)"
+            )
         return self._decode(plaintext, real)  # type: ignore[no-any-return]
 
     def encrypt(

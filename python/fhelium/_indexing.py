@@ -82,7 +82,13 @@ def _position(entry: Any, extent: int, axis: int) -> int:
         raise NoBasicIndex(
             f"indexed by integers, slices, None and ..., found {type(entry).__name__}"
         )
-    position = operator.index(entry)
+    try:
+        position = operator.index(entry)
+    except TypeError:
+        # An array has __index__ too, and only one item has one.
+        raise NoBasicIndex(
+            f"indexed by integers, slices, None and ..., found {type(entry).__name__}"
+        ) from None
     if not -extent <= position < extent:
         raise IndexError(f"index {position} is out of bounds for axis {axis} with size {extent}")
     return position % extent

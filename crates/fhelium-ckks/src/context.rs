@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+/// The most threads of a context: far more would bring the machine down before they are refused.
+const MAX_THREADS: usize = 1024;
+
 /// How a [`Context`] computes; the results do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextOptions {
@@ -64,11 +67,11 @@ impl Context {
     pub fn new(parameters: &Parameters, options: ContextOptions) -> Result<Self> {
         let tier = options.tier.map_or_else(Tier::detect, Ok)?;
         let threads = match options.threads {
-            Some(0) => {
+            Some(threads) if !(1..=MAX_THREADS).contains(&threads) => {
                 return Err(CkksError::Parameter {
                     argument: "threads",
-                    found: "0".to_owned(),
-                    expected: "1 or more".to_owned(),
+                    found: threads.to_string(),
+                    expected: format!("1..={MAX_THREADS}"),
                 });
             }
             Some(threads) => threads,

@@ -109,7 +109,7 @@ pub enum PipelineError {
     /// Two passes of one name.
     #[error(
         "a pass named {name:?} is already at position {position} of the pipeline [{names}]; names \
-         are unique: give one of the two another name with Named::new"
+         are unique: give one of the two another name"
     )]
     DuplicateName {
         /// The name.

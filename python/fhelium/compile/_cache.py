@@ -44,6 +44,10 @@ def cache_directory(
                 f"cache_directory: max_bytes must be from 0 to 2^64 - 1, found {number}"
             )
         _native.set_cache_max_bytes(number)
+    if not (path is None or path is False or isinstance(path, str | os.PathLike)):
+        raise TypeError(
+            f"cache_directory: path must be a path, or False for none, found {type(path).__name__}"
+        )
     if path is not None:
         _native.set_cache_directory(None if path is False else path)
     return _native.get_cache_directory()

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 from .. import _native
-from .._arithmetic import kind_of
+from .._arithmetic import integer, kind_of
 from .._recording import active_recorder, caller_location, describe
 from ..errors import ArgumentError, CaptureError
 from ._capture import (
@@ -79,8 +81,13 @@ class CompiledCallable(Generic[P, R]):
     ) -> None:
         if on_miss not in _POLICIES:
             raise ValueError(f'on_miss must be "compile" or "error", found {on_miss!r}')
-        if max_specializations is not None and max_specializations < 1:
-            raise ValueError(f"max_specializations must be positive, found {max_specializations}")
+        if max_specializations is not None:
+            max_specializations = integer("compile", "max_specializations", max_specializations)
+            if max_specializations < 1:
+                raise ValueError(
+                    f"max_specializations must be positive, found {max_specializations}"
+                )
+        check_options(backend, pipeline, workspace, inputs, material_names)
         self._function: FunctionType | None = None
         self._reference: Any = None
         self._compilation: _native.Compilation | None = None
@@ -236,6 +243,8 @@ class CompiledCallable(Generic[P, R]):
         Returns:
             The error of every encrypted result; `first` is the line where precision is lost.
         """
+        if not isinstance(atol, int | float | np.number) or not atol >= 0:
+            raise ArgumentError(f"check: atol must be a number of 0 or more, found {atol!r}")
         values = self._bind(args, kwargs)
         specialization = self._core.prepare(self, args, kwargs)
         inputs = specialization.program.inputs
@@ -415,6 +424,26 @@ class CompiledCallable(Generic[P, R]):
             )
         named = dict(zip(self.__signature__.parameters, values, strict=True))
         return run_inline(self._function, named, recorder)
+
+
+def check_options(
+    backend: Any, pipeline: Any, workspace: Any, inputs: Any, material_names: Any
+) -> None:
+    """Refuses options of the wrong type at once, and not at the first call."""
+    if backend is not None and not isinstance(backend, _native.OperationBackend):
+        raise TypeError(
+            f"backend must be an OperationBackend, found {type(backend).__name__}; where a "
+            "function runs is its arguments' engine's choice"
+        )
+    if not (pipeline is None or isinstance(pipeline, _native.Pipeline) or callable(pipeline)):
+        raise TypeError(
+            "pipeline must be a Pipeline, such as Pipeline(Reuse(), ...), or a function from a "
+            f"CallSignature to one, found {type(pipeline).__name__}"
+        )
+    dicts = {"workspace": workspace, "inputs": inputs, "material_names": material_names}
+    for name, value in dicts.items():
+        if not isinstance(value, Mapping | None):
+            raise TypeError(f"{name} must be a dict, found {type(value).__name__}")
 
 
 def _in_legal_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:

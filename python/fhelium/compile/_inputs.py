@@ -126,7 +126,8 @@ def plaintext(
 
 def message(shape: Iterable[int] | None = None, dtype: Any = "float64") -> InputSpec:
     """A clear array: by default one message of all slots."""
-    return InputSpec("message", shape=None if shape is None else tuple(shape), dtype=dtype)
+    # The spec checks the extents.
+    return InputSpec("message", shape=shape, dtype=dtype)  # type: ignore[arg-type]
 
 
 def static(value: Any) -> InputSpec:
@@ -162,6 +163,8 @@ def _natural(name: str, value: Any) -> None:
 
 
 def _extents(name: str, value: Iterable[int]) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{name} must be a tuple of extents, found {type(value).__name__}")
     extents = tuple(value)
     for extent in extents:
         _natural(name, extent)
