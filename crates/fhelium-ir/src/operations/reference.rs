@@ -12,7 +12,7 @@ program @example {
   chain {
     log_n = 12, scale = 2^40,
     moduli = [562949953216513, 1099511480321, 1099511922689, 1099510890497],
-    special = [562949953175553, 562949952847873]
+    special = [562949952798721, 562949952847873]
   }
   material @weights : !tensor<f64, [4, 8]> \"weights of a layer\"
   func (
