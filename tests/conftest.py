@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +92,18 @@ def other(device: str) -> Bench:
 def usual(device: str) -> Bench:
     """The engine of the reports: N = 2^14, depth 7, scale 2^40."""
     return _make_bench(device, rotations=(1, 2, 4, -1), depth=7, scale_bits=40, log_n=14)
+
+
+@pytest.fixture(scope="session")
+def line_of() -> Any:
+    """Gives `file:line in name` of the line of a function that holds a text."""
+
+    def find(function: Any, text: str) -> str:
+        lines, first = inspect.getsourcelines(function)
+        place = next(place for place, line in enumerate(lines) if text in line)
+        return f"{inspect.getsourcefile(function)}:{first + place} in {function.__name__}"
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,12 @@ from fhelium.compile import CompiledCallable, OperationBackend, compile
 COUNTS = ("transforms", "products", "sums", "conversions", "key_products", "key_switches")
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu(device: str) -> None:
+    if device != "cpu":
+        pytest.skip("times are predicted for the host's kernels")
+
+
 def prepared(function: Any, *arguments: Any) -> Any:
     return compile(function).prepare(*arguments)
 

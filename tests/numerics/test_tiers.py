@@ -43,8 +43,6 @@ def test_every_tier_of_this_machine_gives_the_same_bits() -> None:
 
 
 def test_a_tier_that_does_not_exist_is_refused_by_name() -> None:
-    finished = run("sse9")
-    assert finished.returncode != 0
     script = "import fhelium as fh\nfh.Engine(fh.Parameters(depth=1, scale_bits=40))"
     finished = subprocess.run(
         [sys.executable, "-c", script],
