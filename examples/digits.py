@@ -268,6 +268,7 @@ def run(progress: Progress, *, device: str, threads: int | None, output: Path) -
     def timed_call() -> tuple[Any, float]:
         begin = time.perf_counter()
         result = score(encrypted)
+        engine.synchronize()  # on a GPU a call returns before its work is done
         return result, (time.perf_counter() - begin) * 1e3
 
     done("scoring, first call")

@@ -25,11 +25,13 @@ INTERNAL = (
 
 
 @pytest.fixture(scope="session")
-def t(bench: Any, other: Any) -> SimpleNamespace:
+def t(bench: Any, other: Any, device: str) -> SimpleNamespace:
     """Values to use wrongly."""
     engine, keys = bench.engine, bench.keys
     x = bench.encrypt(bench.message())
-    stranger = fh.Engine(fh.Parameters(depth=4, scale_bits=38, log_n=10, allow_insecure=True))
+    stranger = fh.Engine(
+        fh.Parameters(depth=4, scale_bits=38, log_n=10, allow_insecure=True), device=device
+    )
     their_keys = stranger.keygen(rotations=[1])
     return SimpleNamespace(
         engine=engine,
