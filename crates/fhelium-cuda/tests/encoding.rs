@@ -220,7 +220,7 @@ fn lifted_integers_are_those_of_the_cpu() {
             return;
         };
         let (n, slots) = (parameters.n(), parameters.slots());
-        for level in [0, 1, parameters.depth()] {
+        for level in [0, parameters.depth()] {
             let moduli = &parameters.moduli()[..=level];
             let product: BigInt = moduli.iter().map(|&q| BigInt::from(q)).product();
             let half: BigInt = &product / 2;
@@ -244,7 +244,7 @@ fn lifted_integers_are_those_of_the_cpu() {
                 .flat_map(|integer| moduli.iter().map(move |&q| residue(integer, q)))
                 .flat_map(|residue| std::iter::repeat_n(residue, n));
             let data: Vec<u64> = data.collect();
-            for scale in scales(&parameters, level).into_iter().step_by(4) {
+            for scale in scales(&parameters, level).into_iter().step_by(5) {
                 let state = PlainState { level, scale };
                 let shape = vec![integers.len()];
                 let plaintext =
