@@ -49,8 +49,13 @@ test-rust: $(VENV)/.tools
 	fi
 	cargo test --locked $(WORKSPACE) --doc
 
+# Where there is no GPU, what only a GPU has is tested with a driver that runs the kernels on the CPU.
 test-python: build
 	$(BIN)/python -m pytest
+	@if [ "$$(uname)" = Linux ] && ! $(BIN)/python -c 'import fhelium; exit(fhelium.build_info()["cuda"]["problem"] is not None)'; then \
+		echo "pytest tests/cuda on an emulated driver" && \
+		LD_LIBRARY_PATH=$$(cargo run --locked --quiet -p fhelium-cuda --example emulated_driver) $(BIN)/python -m pytest tests/cuda; \
+	fi
 
 # clippy stands first: it finds most mistakes soonest. stubtest needs the built module.
 lint: build

@@ -50,9 +50,10 @@ def load(path: Path, type: None = None, *, engine: _native.Engine | None = None)
 def load(path: Path, type: Any = None, *, engine: _native.Engine | None = None) -> Any:
     """Loads the object of a file.
 
-    A loaded Ciphertext or Plaintext belongs to `engine`. Without one it joins, when it is first
-    computed with, the engine of its parameters that was made last in this process and is still
-    alive; if there is none, one is made that stays.
+    A loaded Ciphertext or Plaintext belongs to `engine` and is on its device, as loaded keys are.
+    Without one it is in host memory and joins, when it is first computed with, the CPU's engine of
+    its parameters that was made last in this process and is still alive; if there is none, one is
+    made that stays.
 
     Args:
         path: The file.

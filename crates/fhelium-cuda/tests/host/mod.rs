@@ -85,8 +85,7 @@ pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
     for file in &sources {
         std::fs::read(file).unwrap().hash(&mut hasher);
     }
-    // Cargo names the folder for tests, and none for examples.
-    let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(example_folder, PathBuf::from);
     let built = place.join(format!("emulator-{:x}", hasher.finish()));
     let library = built.join("libcuda.so.1");
     if !library.exists() {
@@ -101,6 +100,15 @@ pub fn emulated_driver_with(more: &[PathBuf]) -> PathBuf {
         std::fs::rename(folder.keep(), &built).unwrap();
     }
     library
+}
+
+/// The folder of tests, which cargo names to them and not to examples: `tmp` in the target folder,
+/// where the running example is `<profile>/examples/<name>`.
+fn example_folder() -> PathBuf {
+    let example = std::env::current_exe().unwrap();
+    let folder = example.ancestors().nth(3).unwrap().join("tmp");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
