@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from . import compile, errors
 from ._engine import Engine
 from ._native import (
+    Array,
     EvaluationKey,
     EvaluationKeys,
     KeySet,
@@ -28,6 +29,7 @@ jit = compile.compile
 Mapping.register(RotationKeys)
 
 __all__ = [
+    "Array",
     "Ciphertext",
     "Engine",
     "EvaluationKey",

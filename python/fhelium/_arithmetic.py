@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ._native import Array
 from ._recording import active_recorder, caller_location, describe
 from .errors import ArgumentError, CaptureError
 
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 _LARGEST_INTEGER = 2**63 - 1
+# DLPack's number for CUDA devices.
+CUDA = 2
 _ARRAYS = (np.ndarray, list, tuple, memoryview, array)
 
 
@@ -102,14 +105,26 @@ def encode(values: Any, *, like: Any, level: int, scale: Any, engine: Any = None
     )
 
 
-def numeric_array(values: Any) -> np.ndarray[Any, Any]:
-    """Values as an array of float64 or complex128; arrays come by numpy or by DLPack."""
+def is_on_gpu(values: Any) -> bool:
+    """Whether this is an array of any library on a CUDA device."""
+    return hasattr(type(values), "__dlpack_device__") and values.__dlpack_device__()[0] == CUDA
+
+
+def host_array(values: Any) -> np.ndarray[Any, Any]:
+    """Values as an array in host memory: shared where they are there, else copied."""
+    if is_on_gpu(values):
+        return Array.from_dlpack(values).numpy()
     if not isinstance(values, np.ndarray) and hasattr(type(values), "__dlpack__"):
-        values = np.from_dlpack(values)
+        return np.from_dlpack(values)
     try:
-        numbers = np.asarray(values)
+        return np.asarray(values)
     except ValueError as error:
         raise ArgumentError(f"values must form an array: {error}") from None
+
+
+def numeric_array(values: Any) -> np.ndarray[Any, Any]:
+    """Values as an array of float64 or complex128; arrays come by numpy or by DLPack."""
+    numbers = host_array(values)
     if numbers.dtype.kind in "biuf":
         return numbers.astype(np.float64, copy=False)
     if numbers.dtype.kind == "c":

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, final
+from typing import Any, Literal, Never, Self, TypeAlias, final
 
 import numpy as np
 from typing_extensions import disjoint_base
 
 __all__ = [
     "ArgumentSignature",
+    "Array",
     "BufferPlanning",
     "CallSignature",
     "CallableCore",
@@ -348,6 +349,48 @@ class EvaluationKeys:
     def nbytes(self) -> int: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any) -> Self: ...
+
+@final
+class Array:
+    """A clear array on a GPU: what a compiled function gives for arrays that are there.
+
+    It shares its memory with other libraries through DLPack: `torch.from_dlpack(array)`,
+    `cupy.from_dlpack(array)`, and back with `Array.from_dlpack`. What they write shows here.
+    """
+
+    def __new__(cls, values: Any, device: str = "cuda") -> Self:
+        """A copy on a GPU of an array or number in host memory."""
+    @staticmethod
+    def from_dlpack(array: Any) -> Array:
+        """Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy.
+
+        Its memory stays as long as this array or a result that shares it lives.
+        """
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in host memory."""
+    def to(self, device: str) -> Any:
+        """The array on another device, or, for "cpu", a numpy array."""
+    def __array__(self, *_args: Any, **_kwargs: Any) -> Never:
+        """Refuses to copy to the host without being asked."""
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
 
 @final
 class MemoryUse:

@@ -18,7 +18,6 @@ use std::sync::Arc;
 const VERSION: Version = Version { major: 1, minor: 0 };
 /// `kDLCUDA`.
 pub const CUDA: i32 = 2;
-const READ_ONLY: u64 = 1;
 const COPIED: u64 = 2;
 /// The legacy default stream, as the standard numbers streams.
 const LEGACY_STREAM: usize = 1;
@@ -371,8 +370,8 @@ impl Tensor {
         let array = exported.array();
         let manager = Box::into_raw(exported).cast::<c_void>();
         let managed = if versioned {
-            // Operations never change an operand, and another library must not either.
-            let flags = if copied { COPIED } else { READ_ONLY };
+            // Marked read-only, PyTorch and CuPy would warn at each result.
+            let flags = if copied { COPIED } else { 0 };
             let managed = Versioned {
                 version: VERSION,
                 manager,

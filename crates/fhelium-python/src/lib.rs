@@ -3,6 +3,7 @@
 mod arrays;
 mod attachment;
 mod compile;
+mod dlpack;
 mod engine;
 mod errors;
 mod ir;
@@ -75,6 +76,8 @@ mod native {
         PyRotationHoisting, PyRouteSelection, PySpecialization, default_pipeline,
         get_cache_directory, program_requirements, set_cache_directory, set_cache_max_bytes,
     };
+    #[pymodule_export]
+    use crate::dlpack::PyArray;
     #[pymodule_export]
     use crate::engine::{PyEngine, PyMemoryUse};
     #[pymodule_export]

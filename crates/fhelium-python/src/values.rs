@@ -2,6 +2,7 @@
 
 use crate::arrays::{tensor_from, tensor_to_python};
 use crate::attachment::Attachment;
+use crate::dlpack::{PyArray, imported};
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::ir::PyType;
@@ -11,7 +12,7 @@ use crate::saving::{Reduced, reduce};
 use crate::scale::PyScale;
 use fhelium_ckks::Parameters;
 use fhelium_runtime::persist::Object;
-use fhelium_runtime::{Ciphertext, Device, Engine, Plaintext, Value};
+use fhelium_runtime::{Ciphertext, Device, Engine, Placed, Plaintext, Value};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -314,7 +315,10 @@ pub fn value_from(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else if let Ok(key) = object.cast::<PyEvaluationKey>() {
         Ok(Value::Key(key.get().key.clone()))
     } else {
-        tensor_from(object).map(Value::from)
+        match imported(object)? {
+            Some(array) => Ok(Value::Tensor(array)),
+            None => tensor_from(object).map(Value::from),
+        }
     }
 }
 
@@ -347,7 +351,8 @@ pub fn value_to_python<'py>(
     match value {
         Value::Ciphertext(value) => wrap_ciphertext(py, value, Attachment::To(engine.clone())),
         Value::Plaintext(value) => wrap_plaintext(py, value, Attachment::To(engine.clone())),
-        Value::Tensor(tensor) => tensor_to_python(py, &tensor),
+        Value::Tensor(Placed::Host(tensor)) => tensor_to_python(py, &tensor),
+        Value::Tensor(array) => Ok(Bound::new(py, PyArray(array))?.into_any()),
         Value::Key(key) => {
             let key = PyEvaluationKey::new(key, engine.parameters());
             Ok(key.into_pyobject(py)?.into_any())

@@ -32,7 +32,8 @@ pub use link::{
 };
 pub use material::{LiveTensor, MaterialBinding, MaterialSource};
 pub use placed::{
-    Ciphertext, EncryptionKey, KeySwitchKey, Movable, Placed, Plaintext, PublicKey, SecretKey,
+    Array, Ciphertext, EncryptionKey, KeySwitchKey, Movable, Placed, Plaintext, PublicKey,
+    SecretKey,
 };
 pub use signature::{
     ArgumentSignature, CallSignature, Condition, Difference, StaticValue, nearest,

@@ -3,6 +3,7 @@
 use crate::{Device, RuntimeError};
 use fhelium_ckks::{CipherState, KeyKind, ParametersId, PlainState, SecretId};
 use fhelium_cuda::Context;
+use fhelium_ir::DType;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub type Ciphertext = Placed<fhelium_ckks::Ciphertext>;
 pub type Plaintext = Placed<fhelium_ckks::Plaintext>;
 /// An evaluation key.
 pub type KeySwitchKey = Placed<fhelium_ckks::KeySwitchKey>;
+/// A clear array.
+pub type Array = Placed<crate::tensor::Tensor>;
 /// The key that decrypts.
 pub type SecretKey = Placed<fhelium_ckks::SecretKey>;
 /// The key that encrypts.
@@ -194,6 +197,18 @@ same_everywhere! {
         /// The batch axes.
         batch_shape -> &[usize];
         /// Bytes of the residues.
+        nbytes -> usize;
+    }
+    Array {
+        /// The element type.
+        dtype -> DType;
+        /// The lengths of the axes, outermost first.
+        shape -> &[usize];
+        /// The distance in elements from one index to the next along each axis; may be negative.
+        strides -> &[isize];
+        /// The number of axes.
+        ndim -> usize;
+        /// The bytes of all elements.
         nbytes -> usize;
     }
     SecretKey {

@@ -1,6 +1,6 @@
 //! Values that programs take and give.
 
-use crate::placed::{Ciphertext, KeySwitchKey, Plaintext};
+use crate::placed::{Array, Ciphertext, KeySwitchKey, Plaintext};
 use crate::tensor::Tensor;
 use crate::{Device, RuntimeError};
 use fhelium_ckks::{Parameters, ParametersId, SecretId};
@@ -15,7 +15,7 @@ pub enum Value {
     /// An encoded message, batched or not.
     Plaintext(Plaintext),
     /// A clear array.
-    Tensor(Arc<Tensor>),
+    Tensor(Array),
     /// An evaluation key.
     Key(KeySwitchKey),
 }
@@ -76,10 +76,13 @@ impl Value {
         }
     }
 
-    /// The tensor.
+    /// The tensor, which is in host memory.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Value`] for another value, [`RuntimeError::Device`] for a tensor on a device.
     pub fn tensor(&self) -> Result<&Arc<Tensor>, RuntimeError> {
         match self {
-            Value::Tensor(value) => Ok(value),
+            Value::Tensor(value) => value.host(),
             other => Err(other.is_no("a tensor")),
         }
     }
@@ -96,12 +99,17 @@ impl Value {
         RuntimeError::Value(format!("found {}, expected {expected}", self.ty()))
     }
 
+    /// Whether it is a clear tensor in host memory: a message for any engine.
+    pub(crate) fn is_host_array(&self) -> bool {
+        matches!(self, Value::Tensor(Array::Host(_)))
+    }
+
     /// Where the value is.
     pub fn device(&self) -> Device {
         match self {
             Value::Ciphertext(value) => value.device(),
             Value::Plaintext(value) => value.device(),
-            Value::Tensor(_) => Device::Cpu,
+            Value::Tensor(value) => value.device(),
             Value::Key(key) => key.device(),
         }
     }
@@ -121,7 +129,7 @@ impl Value {
         match self {
             Value::Ciphertext(value) => value.address(),
             Value::Plaintext(value) => value.address(),
-            Value::Tensor(value) => Arc::as_ptr(value).cast(),
+            Value::Tensor(value) => value.address(),
             Value::Key(key) => key.address(),
         }
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
-from .._arithmetic import kind_of
+from .._arithmetic import host_array, is_on_gpu, kind_of
 from .._recording import Location, caller_location, describe
 from ..errors import CaptureError, FheliumError, KeyMismatch
 from ._tracers import (
@@ -166,7 +166,12 @@ class CaptureRecorder:
         if fixed and known is not None:
             assert isinstance(known[1], CapturedTensor)
             return known[1]
-        array = np.from_dlpack(value) if hasattr(type(value), "__dlpack__") else np.asarray(value)
+        if is_on_gpu(value):
+            fail(
+                "an array on a GPU cannot be captured; pass it as an argument, or capture a copy "
+                "in host memory"
+            )
+        array = host_array(value)
         try:
             type_ = _native.Type.tensor(str(array.dtype), array.shape)
         except FheliumError as error:

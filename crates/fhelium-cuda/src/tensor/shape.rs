@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{CudaError, Result};
 use crate::kernels::Fill;
 use fhelium_ir::layout::row_major;
 use fhelium_ir::{DType, Span};
@@ -194,6 +194,26 @@ impl Context {
         }
         joined.leave()?;
         Ok(result)
+    }
+
+    /// A tensor without axes, of the element whose bytes are given. Unlike an upload it can be
+    /// recorded.
+    ///
+    /// # Errors
+    /// [`CudaError::TensorLayout`] for other than an element's bytes; the device's.
+    pub fn number(&self, dtype: DType, bytes: &[u8]) -> Result<Tensor> {
+        if bytes.len() != dtype.size() {
+            return Err(CudaError::TensorLayout {
+                dtype,
+                shape: Vec::new(),
+                strides: Vec::new(),
+                found: bytes.len(),
+                expected: format!("the {} of one element", dtype.size()),
+            });
+        }
+        let mut bits = [0; 16];
+        bits[..bytes.len()].copy_from_slice(bytes);
+        self.fill(dtype, &[], bits)
     }
 
     /// One element, of which `bits` holds the bytes, in every place of a row-major tensor.

@@ -98,6 +98,14 @@ impl Context {
         self.copied("contiguous", tensor, tensor.shape())
     }
 
+    /// A row-major copy.
+    ///
+    /// # Errors
+    /// A tensor of another device, and the device's.
+    pub fn copy_tensor(&self, tensor: &Tensor) -> Result<Tensor> {
+        self.copied("copy", tensor, tensor.shape())
+    }
+
     /// A row-major copy of a tensor that broadcasts to a shape.
     pub(super) fn copied(
         &self,

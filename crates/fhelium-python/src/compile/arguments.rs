@@ -2,6 +2,7 @@
 
 use crate::arrays::tensor_from;
 use crate::attachment::Attachment;
+use crate::dlpack::{PyArray, imported};
 use crate::engine::class_name;
 use crate::keys::PyEvaluationKey;
 use crate::values::{PyCiphertext, PyPlaintext};
@@ -219,16 +220,22 @@ impl<'py> Call<'py> {
         {
             return Ok(Some(Value::from(tensor_from(argument)?)));
         }
+        if let Ok(array) = argument.cast::<PyArray>() {
+            return Ok(Some(Value::Tensor(array.get().0.clone())));
+        }
         if argument.hasattr("__dlpack__")? {
             let py = argument.py();
-            let array = PyModule::import(py, "numpy")?
-                .getattr("from_dlpack")?
-                .call1((argument,))?;
             if self.framework.is_none() {
                 let module: String = argument.get_type().getattr("__module__")?.extract()?;
                 let root = module.split('.').next().unwrap_or_default();
                 self.framework = Some(PyModule::import(py, root)?.into_any());
             }
+            if let Some(array) = imported(argument)? {
+                return Ok(Some(Value::Tensor(array)));
+            }
+            let array = PyModule::import(py, "numpy")?
+                .getattr("from_dlpack")?
+                .call1((argument,))?;
             return Ok(Some(Value::from(tensor_from(&array)?)));
         }
         Ok(None)

@@ -8,13 +8,13 @@ use super::held::Holds;
 use super::passes::PyPipeline;
 use super::signature::PyCallSignature;
 use super::specialization::{PySpecialization, run};
+use crate::dlpack::clear_engine;
 use crate::errors::IntoPython;
 use crate::ir::PyType;
-use fhelium_ckks::Preset;
 use fhelium_runtime::persist::CacheOutcome;
 use fhelium_runtime::{
-    CallSignature, Engine, EngineOptions, OperationBackend, PrepareOptions, RecursivePreparation,
-    RuntimeError, Specialization, SpecializationCache, SpecializationMiss, nearest, prepare,
+    CallSignature, Device, OperationBackend, PrepareOptions, RecursivePreparation, RuntimeError,
+    Specialization, SpecializationCache, SpecializationMiss, Value, nearest, prepare,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The table of prepared specializations of one compiled function, and its calls.
@@ -66,15 +66,12 @@ impl From<PyErr> for Failure {
     }
 }
 
-/// The engine of functions that compute on clear arrays alone; its parameters are never used.
-fn clear_engine() -> Result<Arc<Engine>, RuntimeError> {
-    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
-    if let Some(engine) = ENGINE.get() {
-        return Ok(engine.clone());
-    }
-    let parameters = Preset::N12Depth1Scale28.parameters();
-    let engine = Engine::new(&parameters, EngineOptions::default())?;
-    Ok(ENGINE.get_or_init(|| engine).clone())
+/// The device of the first value that is on one.
+fn place_of(values: &[Value]) -> Device {
+    let mut places = values.iter().map(Value::device);
+    places
+        .find(|place| *place != Device::Cpu)
+        .unwrap_or_default()
 }
 
 impl PyCallableCore {
@@ -157,7 +154,7 @@ impl PyCallableCore {
                         let engine =
                             match engine.or_else(|| compilation.engines().into_iter().next()) {
                                 Some(engine) => engine,
-                                None => clear_engine()?,
+                                None => clear_engine(place_of(values))?,
                             };
                         let options = PrepareOptions {
                             capture: started.elapsed(),

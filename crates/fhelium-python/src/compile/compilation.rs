@@ -104,7 +104,7 @@ impl PyCompilation {
             };
             let value = binding.current().or_raise()?;
             let object = match (&value, loaded.program().chain()) {
-                (Value::Tensor(tensor), _) => tensor_to_python(py, tensor)?,
+                (Value::Tensor(tensor), _) => tensor_to_python(py, tensor.host().or_raise()?)?,
                 (_, None) => continue,
                 (_, Some(chain)) => {
                     let own = match &engine {

@@ -2,7 +2,8 @@
 
 use super::kernels::{Cipher, Kernels, Key, Place, Plain};
 use super::{Implementation, Invocation, Operands, Results, batch};
-use crate::{DeviceKind, RuntimeError, Value, tensor};
+use crate::placed::Array;
+use crate::{DeviceKind, RuntimeError, Value};
 use fhelium_ir::{Ckks, OpKind};
 use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
@@ -105,9 +106,10 @@ impl<P: Kernels> Implementation for CkksKernel<P> {
                 let level = usize::try_from(int("level")?)
                     .map_err(|_| operands.malformed("level is negative"))?;
                 let scale = attributes.scale("scale").ok_or_else(|| absent("scale"))?;
-                let plaintext = invocation
-                    .engine
-                    .encode_at(operands.tensor(0)?, level, scale)?;
+                let engine = invocation.engine;
+                // Messages are checked on the host.
+                let message = operands.array(0)?.to_host(engine.parameters())?;
+                let plaintext = engine.encode_at(&message, level, scale)?;
                 return Ok(smallvec![plaintext.into()]);
             }
         };
@@ -171,7 +173,7 @@ impl<'a, P: Place> Typed<'a, P> {
         value.ok_or_else(|| self.misplaced(place, "a plaintext"))
     }
 
-    fn tensor(&self, place: usize) -> Result<&'a tensor::Tensor, RuntimeError> {
+    fn array(&self, place: usize) -> Result<&'a Array, RuntimeError> {
         match self.operands.get(place) {
             Some(Value::Tensor(value)) => Ok(value),
             _ => Err(self.misplaced(place, "a tensor")),

@@ -85,7 +85,7 @@ pub(crate) fn run_checked(
             )));
         }
         let (found, expected) = (result.device(), invocation.engine.device());
-        if found != expected && !matches!(result, Value::Tensor(_)) {
+        if found != expected && !result.is_host_array() {
             return Err(RuntimeError::Implementation(format!(
                 "the implementation {name:?} of {operation} gave a result on {found}, expected one \
                  on {expected}"

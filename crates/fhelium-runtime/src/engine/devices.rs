@@ -99,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::place`], for any value; a clear tensor stays where it is.
+    /// As [`Engine::place`], for any value; a clear tensor in host memory stays there.
     ///
     /// # Errors
     /// As there.
@@ -132,7 +132,7 @@ impl Engine {
     ) -> Result<(), RuntimeError> {
         let placed = operands
             .into_iter()
-            .filter(|(_, value)| !matches!(value, Value::Tensor(_)))
+            .filter(|(_, value)| !value.is_host_array())
             .map(|(name, value)| (name, value.device()));
         self.check_devices(operation, placed)
     }
@@ -212,7 +212,8 @@ pub(crate) trait Carrier {
             Value::Ciphertext(value) => Value::Ciphertext(self.carry(value)?),
             Value::Plaintext(value) => Value::Plaintext(self.carry(value)?),
             Value::Key(key) => Value::Key(self.carry(key)?),
-            Value::Tensor(tensor) => Value::Tensor(tensor.clone()),
+            Value::Tensor(Placed::Host(tensor)) => Value::from(tensor.clone()),
+            Value::Tensor(tensor) => Value::Tensor(self.carry(tensor)?),
         })
     }
 

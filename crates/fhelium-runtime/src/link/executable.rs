@@ -313,9 +313,10 @@ pub(crate) fn check_places(
 ) -> Result<(), RuntimeError> {
     let name = |input: &Input| format!("the argument {}", input.name);
     // The names are made only for a message.
-    if arguments.iter().all(|argument| {
-        argument.device() == engine.device() || matches!(argument, Value::Tensor(_))
-    }) {
+    if arguments
+        .iter()
+        .all(|argument| argument.device() == engine.device() || argument.is_host_array())
+    {
         return Ok(());
     }
     let named = inputs.iter().map(name).zip(arguments);

@@ -151,7 +151,7 @@ impl CompilationData {
                 continue;
             };
             let value = match binding.current()? {
-                Value::Tensor(tensor) => Value::from(tensor.to_contiguous()),
+                Value::Tensor(tensor) => Value::from(tensor.host()?.to_contiguous()),
                 other => other,
             };
             materials.push((symbol.to_owned(), value));
@@ -279,7 +279,9 @@ impl ValueRecord {
                     parts,
                 ))
             }
-            Value::Tensor(value) => ValueRecord::Tensor(TensorRecord::write(value, prefix, parts)),
+            Value::Tensor(value) => {
+                ValueRecord::Tensor(TensorRecord::write(value.host()?, prefix, parts))
+            }
             Value::Key(key) => {
                 let record = KeyRecord::write_switch(key.host()?, own()?, Some(prefix), parts)?;
                 ValueRecord::Key(record)

@@ -34,6 +34,7 @@
 mod arithmetic;
 mod cast;
 mod complex;
+mod device;
 mod element;
 mod elementary;
 mod elementwise;

@@ -116,7 +116,8 @@ pub fn same_bits(left: &Value, right: &Value) -> bool {
         (Value::Tensor(x), Value::Tensor(y)) => {
             x.dtype() == y.dtype()
                 && x.shape() == y.shape()
-                && x.to_contiguous().bytes() == y.to_contiguous().bytes()
+                && x.host().unwrap().to_contiguous().bytes()
+                    == y.host().unwrap().to_contiguous().bytes()
         }
         (Value::Key(x), Value::Key(y)) => {
             let (x, y) = (x.host().unwrap(), y.host().unwrap());

@@ -1,5 +1,7 @@
 //! What only a device has: moves, mixed operands, memory limits.
 
+mod arrays;
+
 use crate::common::{
     device, encrypt, engine, leaves, message, on_host, parameters, prepared, program, same_bits,
     twin,

@@ -1,0 +1,325 @@
+//! Clear arrays on a device, and DLPack both ways.
+
+use crate::arrays::{tensor_from, tensor_to_python};
+use crate::errors::{OrRaise, bad_argument};
+use fhelium_ckks::Preset;
+use fhelium_runtime::cuda::dlpack::{CUDA, Shared};
+use fhelium_runtime::ir::DType;
+use fhelium_runtime::{Array, Device, Engine, Placed};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+const FRESH: [&CStr; 2] = [c"dltensor", c"dltensor_versioned"];
+const USED: [&CStr; 2] = [c"used_dltensor", c"used_dltensor_versioned"];
+
+/// A clear array on a GPU: what a compiled function gives for arrays that are there.
+///
+/// It shares its memory with other libraries through DLPack: `torch.from_dlpack(array)`,
+/// `cupy.from_dlpack(array)`, and back with `Array.from_dlpack`. What they write shows here.
+#[pyclass(frozen, name = "Array", module = "fhelium")]
+pub struct PyArray(pub Array);
+
+#[pymethods]
+impl PyArray {
+    /// A copy on a GPU of an array or number in host memory.
+    #[new]
+    #[pyo3(signature = (values, device="cuda"))]
+    fn new(values: &Bound<'_, PyAny>, device: &str) -> PyResult<Self> {
+        let device: Device = device.parse().or_raise()?;
+        if device == Device::Cpu {
+            return Err(bad_argument(
+                "Array: device is \"cpu\"; arrays in host memory are numpy's",
+            ));
+        }
+        let here = Array::from(tensor_from(values)?);
+        let there = values.py().detach(|| clear_engine(device)?.place(&here));
+        Ok(PyArray(there.or_raise()?))
+    }
+
+    /// Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy. Its memory
+    /// stays as long as this array or a result that shares it lives.
+    #[staticmethod]
+    fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        imported(array)?.map(PyArray).ok_or_else(|| {
+            PyTypeError::new_err(
+                "from_dlpack: expected an array on a CUDA device; arrays in host memory are \
+                 numpy's, with numpy.from_dlpack",
+            )
+        })
+    }
+
+    /// The lengths of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape())
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.ndim()
+    }
+
+    /// The element type, as numpy's.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = PyModule::import(py, "numpy")?;
+        numpy.getattr("dtype")?.call1((dtype_name(self.0.dtype()),))
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.nbytes()
+    }
+
+    /// The device that holds it, such as "cuda:0".
+    #[getter]
+    fn device(&self) -> String {
+        self.0.device().to_string()
+    }
+
+    /// A copy in host memory.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let device = self.0.device();
+        let here = py.detach(|| {
+            let engine = clear_engine(device)?;
+            self.0.to_host(engine.parameters())
+        });
+        let here = tensor_to_python(py, &*here.or_raise()?)?;
+        // Also one number: an array without axes.
+        PyModule::import(py, "numpy")?
+            .getattr("asarray")?
+            .call1((here,))
+    }
+
+    /// The array on another device, or, for "cpu", a numpy array; this one if it is there already.
+    fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, PyAny>> {
+        let device: Device = device.parse().or_raise()?;
+        let (py, array) = (slf.py(), &slf.get().0);
+        if device == array.device() {
+            return Ok(slf.clone().into_any());
+        }
+        if device == Device::Cpu {
+            return slf.get().numpy(py);
+        }
+        let moved = py
+            .detach(|| clear_engine(device)?.place(array))
+            .or_raise()?;
+        Ok(Bound::new(py, PyArray(moved))?.into_any())
+    }
+
+    /// DLPack's device: its type, 2 for CUDA, and its index.
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        let index = self.there()?.buffer().queue().device().index();
+        Ok((CUDA, index as i32))
+    }
+
+    /// The array as a DLPack capsule, for another library's `from_dlpack`.
+    ///
+    /// Work on `stream` comes after what the array's own device work is: 1, or None, is the legacy
+    /// default stream, -1 asks for no order.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<i64>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let own = self.__dlpack_device__()?;
+        if let Some(other) = dl_device.filter(|other| *other != own) {
+            return Err(PyBufferError::new_err(format!(
+                "the array is on DLPack's device {own:?}, and {other:?} was asked for; move it \
+                 with .to or .numpy() first"
+            )));
+        }
+        let stream = match stream {
+            None => Some(1),
+            Some(-1) => None,
+            Some(0) => {
+                return Err(bad_argument(
+                    "__dlpack__: stream 0 is ambiguous; 1 is the legacy default stream, 2 the \
+                     thread's",
+                ));
+            }
+            Some(stream) => Some(
+                usize::try_from(stream)
+                    .map_err(|_| bad_argument(format!("__dlpack__: {stream} is no stream")))?,
+            ),
+        };
+        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
+        let copied = copy == Some(true);
+        let device = self.0.device();
+        let managed = py.detach(|| {
+            let there = match copied {
+                true => {
+                    let engine = clear_engine(device)?;
+                    let context = engine.cuda().ok_or_else(|| gone(device))?;
+                    Arc::new(context.copy_tensor(self.0.cuda()?)?)
+                }
+                false => self.0.cuda()?.clone(),
+            };
+            // SAFETY: the standard has consumers pass a stream of theirs that lives.
+            let managed = unsafe { there.export_dlpack(versioned, stream, copied) };
+            Ok::<_, fhelium_runtime::RuntimeError>(Exported(managed?))
+        });
+        capsule(py, managed.or_raise()?.0, versioned)
+    }
+
+    /// Refuses to copy to the host without being asked.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __array__(
+        &self,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!(
+            "the array is on {}; copy it to the host with .numpy() first",
+            self.0.device()
+        )))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!(
+            "Array(shape={}, dtype={}, device={:?})",
+            self.shape(py)?.repr()?,
+            dtype_name(self.0.dtype()),
+            self.device()
+        ))
+    }
+}
+
+impl PyArray {
+    fn there(&self) -> PyResult<&fhelium_runtime::cuda::Tensor> {
+        self.0.cuda().map(|there| &**there).or_raise()
+    }
+}
+
+fn gone(device: Device) -> fhelium_runtime::RuntimeError {
+    fhelium_runtime::RuntimeError::Device(format!("{device} has no engine"))
+}
+
+/// A structure that was exported and no capsule has yet.
+struct Exported(NonNull<c_void>);
+
+// SAFETY: DLPack's structures may be handed from thread to thread.
+unsafe impl Send for Exported {}
+
+fn dtype_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::I32 => "int32",
+        DType::I64 => "int64",
+        DType::F32 => "float32",
+        DType::F64 => "float64",
+        DType::C64 => "complex64",
+        DType::C128 => "complex128",
+    }
+}
+
+/// The engine of functions that compute on clear arrays alone; its parameters are never used.
+pub fn clear_engine(device: Device) -> Result<Arc<Engine>, fhelium_runtime::RuntimeError> {
+    Engine::on(&Preset::N12Depth1Scale28.parameters(), device)
+}
+
+/// Another library's array on a GPU, or one of these; `None` for what is elsewhere.
+pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    if let Ok(array) = value.cast::<PyArray>() {
+        return Ok(Some(array.get().0.clone()));
+    }
+    if !value.hasattr("__dlpack_device__")? {
+        return Ok(None);
+    }
+    let (kind, index): (i32, u32) = value.call_method0("__dlpack_device__")?.extract()?;
+    if kind != CUDA {
+        return Ok(None);
+    }
+    let py = value.py();
+    let device = Device::Cuda(index);
+    let engine = py.detach(|| clear_engine(device)).or_raise()?;
+    let context = engine.cuda().ok_or_else(|| gone(device)).or_raise()?;
+    let stream = context.queue().stream().cu_stream() as usize;
+    let arguments = PyDict::new(py);
+    arguments.set_item("stream", stream)?;
+    arguments.set_item("max_version", (1, 0))?;
+    let capsule = match value.call_method("__dlpack__", (), Some(&arguments)) {
+        // Made before there were versions.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            arguments.del_item("max_version")?;
+            value.call_method("__dlpack__", (), Some(&arguments))
+        }
+        other => other,
+    };
+    let shared = taken(&capsule?)?;
+    let tensor = py.detach(|| context.import_dlpack(shared));
+    let tensor = tensor
+        .map_err(fhelium_runtime::RuntimeError::from)
+        .or_raise()?;
+    Ok(Some(Placed::Cuda(Arc::new(tensor))))
+}
+
+/// Takes over what a capsule holds.
+fn taken(capsule: &Bound<'_, PyAny>) -> PyResult<Shared> {
+    let raw = capsule.as_ptr();
+    for (versioned, (fresh, used)) in FRESH.into_iter().zip(USED).enumerate() {
+        // SAFETY: the object lives, and the name is a C string.
+        if unsafe { ffi::PyCapsule_IsValid(raw, fresh.as_ptr()) } == 0 {
+            continue;
+        }
+        // SAFETY: a capsule of that name, whose pointer is to the structure that the name says.
+        // Under the other name its destructor leaves the structure to us.
+        unsafe {
+            let managed = NonNull::new(ffi::PyCapsule_GetPointer(raw, fresh.as_ptr()));
+            let managed = managed.ok_or_else(|| PyErr::fetch(capsule.py()))?;
+            if ffi::PyCapsule_SetName(raw, used.as_ptr()) != 0 {
+                return Err(PyErr::fetch(capsule.py()));
+            }
+            return Ok(match versioned {
+                0 => Shared::from_unversioned(managed),
+                _ => Shared::from_versioned(managed),
+            });
+        }
+    }
+    Err(bad_argument(
+        "__dlpack__ gave no DLPack capsule, or one that was used already",
+    ))
+}
+
+/// A capsule of a structure; one that nobody takes over gives it back.
+fn capsule<'py>(
+    py: Python<'py>,
+    managed: NonNull<c_void>,
+    versioned: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let name = FRESH[usize::from(versioned)];
+    // SAFETY: the name is static, and the destructor takes such capsules.
+    unsafe {
+        let raw = ffi::PyCapsule_New(managed.as_ptr(), name.as_ptr(), Some(release));
+        Bound::from_owned_ptr_or_err(py, raw)
+    }
+}
+
+unsafe extern "C" fn release(raw: *mut ffi::PyObject) {
+    for (versioned, fresh) in FRESH.into_iter().enumerate() {
+        // SAFETY: Python calls this once with the capsule; one that still has the name was not
+        // taken over.
+        unsafe {
+            if ffi::PyCapsule_IsValid(raw, fresh.as_ptr()) == 0 {
+                continue;
+            }
+            if let Some(managed) = NonNull::new(ffi::PyCapsule_GetPointer(raw, fresh.as_ptr())) {
+                drop(match versioned {
+                    0 => Shared::from_unversioned(managed),
+                    _ => Shared::from_versioned(managed),
+                });
+            }
+        }
+    }
+}
