@@ -58,7 +58,15 @@ def pytest_report_header() -> str:
     return f"cuda: not tested: {_PROBLEM}" if _PROBLEM else "cuda: tested beside the CPU"
 
 
-@pytest.fixture(scope="session", params=_DEVICES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        # Files hold the host form of everything: what a GPU adds to them is in tests/cuda.
+        on_host = metafunc.definition.path.parent.name == "persist"
+        devices = ["cpu"] if on_host else _DEVICES
+        metafunc.parametrize("device", devices, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> str:
     """Where the benches below compute: on the CPU and, where there is one, on a GPU."""
     return str(request.param)
