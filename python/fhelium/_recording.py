@@ -7,6 +7,7 @@ several threads know nothing of each other.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,14 +23,24 @@ from .errors import CaptureError
 if TYPE_CHECKING:
     from ._native import Parameters
 
-__all__ = ["Location", "Recorder", "active_recorder", "caller_location", "recording_with", "refuse"]
+__all__ = [
+    "LIBRARIES",
+    "Location",
+    "Recorder",
+    "active_recorder",
+    "caller_location",
+    "recording_with",
+    "refuse",
+]
 
 Location = tuple[str, int, str]
 """File, line (from 1) and function of a line of the user's code."""
 
-_LIBRARIES = (
+# A call of a compiled function binds its arguments with inspect.
+LIBRARIES = (
     str(Path(__file__).parent) + "/",
     str(Path(np.__file__).parent) + "/",
+    inspect.__file__,
 )
 
 
@@ -76,7 +87,7 @@ def caller_location() -> Location | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_LIBRARIES):
+        if not code.co_filename.startswith(LIBRARIES):
             return (code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return None

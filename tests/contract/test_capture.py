@@ -441,3 +441,12 @@ def test_capture_leaves_no_recorder_behind() -> None:
         f(np.ones(1))
     assert sys.getrefcount(f) < 10
     np.testing.assert_array_equal(compile(lambda x: x + 1)(np.ones(1)), [2.0])
+
+
+def test_endless_recursion_names_the_function_that_calls_itself(line_of: Any) -> None:
+    @compile
+    def f(x: Any) -> Any:
+        return f(x) + 1  # tested
+
+    with pytest.raises(CaptureError, match=re.escape(line_of(f.reference, "# tested"))):
+        f(np.ones(1))

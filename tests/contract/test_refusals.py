@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import fhelium as fh
-from fhelium.compile import Pipeline, Reuse, cache_directory, compile, default_pipeline, message
+from fhelium.compile import (
+    Pipeline,
+    Reuse,
+    RotationHoisting,
+    cache_directory,
+    compile,
+    default_pipeline,
+    message,
+)
 from fhelium.errors import ArgumentError, ParameterError
 
 Refusal = tuple[Callable[[Any, Any], Any], type[Exception], str]
@@ -24,6 +32,7 @@ ENGINE: list[Refusal] = [
     (lambda e, x: e.decode(x), TypeError, "expected a Plaintext, found Ciphertext.*decrypt"),
     (lambda e, x: x / 2, TypeError, "cannot be divided: multiply by the inverse"),
     (lambda e, x: x[np.array([True])], ArgumentError, "integers, slices.*found ndarray"),
+    (lambda e, x: fh.Engine(e.parameters, seed=-1), ArgumentError, "seed must be from 0"),
     (lambda e, x: fh.Engine(e.parameters, threads=1025), ParameterError, "1..=1024"),
 ]
 
@@ -58,6 +67,8 @@ def test_options_are_checked_when_they_are_given(options: dict[str, Any], text: 
 def test_places_paths_and_shapes_are_named() -> None:
     with pytest.raises(ArgumentError, match=r"position -1 is outside.*count from 0"):
         default_pipeline().remove(-1)
+    with pytest.raises(ArgumentError, match="max_group_size must be at least 2, found -1"):
+        RotationHoisting(max_group_size=-1)
     with pytest.raises(ArgumentError, match=r"names are unique: give one of the two another name$"):
         Pipeline(Reuse(), Reuse())
     for path in (3, True):

@@ -34,7 +34,7 @@ impl PyEngine {
         device: &str,
         threads: Option<i64>,
         memory_limit: Option<i64>,
-        seed: Option<u64>,
+        seed: Option<i128>,
     ) -> PyResult<Self> {
         let threads = match threads {
             None => None,
@@ -54,6 +54,11 @@ impl PyEngine {
                      {bytes}"
                 )));
             }
+        };
+        let seed = match seed.map(u64::try_from) {
+            None => None,
+            Some(Ok(seed)) => Some(seed),
+            Some(Err(_)) => return Err(bad_argument("seed must be from 0 to 2^64 - 1")),
         };
         let options = EngineOptions {
             device: device.parse::<Device>().or_raise()?,

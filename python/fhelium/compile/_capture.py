@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from .. import _native
-from .._recording import recording_with
+from .._recording import LIBRARIES, recording_with
 from ..errors import CaptureError, CompileInputError, FheliumError
 from ._guards import Guards
 from ._inputs import InputSpec
@@ -21,8 +20,6 @@ __all__ = ["CAPTURED_FUNCTION", "capture", "capture_call", "check_function", "ru
 
 CAPTURED_FUNCTION = "captured_function"
 """The workspace entry that holds the function that `capture` captured."""
-
-_PACKAGE = str(Path(__file__).parent.parent) + "/"
 
 
 def check_function(function: Any) -> inspect.Signature:
@@ -140,7 +137,7 @@ def _place(error: Exception, function: FunctionType) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_PACKAGE)
+        if not frame.filename.startswith(LIBRARIES)
     ]
     if frames:
         return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}"

@@ -157,12 +157,13 @@ impl PyRotationHoisting {
     /// `max_group_size`: the most rotations in one group, at least 2.
     #[new]
     #[pyo3(signature = (*, max_group_size = 16))]
-    fn new(max_group_size: usize) -> PyResult<PyClassInitializer<Self>> {
-        if max_group_size < 2 {
+    fn new(max_group_size: i64) -> PyResult<PyClassInitializer<Self>> {
+        let size = usize::try_from(max_group_size);
+        let Some(max_group_size) = size.ok().filter(|&size| size >= 2) else {
             return Err(bad_argument(format!(
                 "max_group_size must be at least 2, found {max_group_size}"
             )));
-        }
+        };
         Ok(pass(
             PyRotationHoisting,
             RotationHoisting { max_group_size },
