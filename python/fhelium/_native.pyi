@@ -49,6 +49,7 @@ __all__ = [
     "SecretKey",
     "Specialization",
     "Type",
+    "__version__",
     "build_info",
     "default_pipeline",
     "dumps",
