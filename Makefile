@@ -54,7 +54,7 @@ test-python: build
 	$(BIN)/python -m pytest
 	@if [ "$$(uname)" = Linux ] && ! $(BIN)/python -c 'import fhelium; exit(fhelium.build_info()["cuda"]["problem"] is not None)'; then \
 		echo "pytest tests/cuda on an emulated driver" && \
-		LD_LIBRARY_PATH=$$(cargo run --locked --quiet -p fhelium-cuda --example emulated_driver) $(BIN)/python -m pytest tests/cuda; \
+		LD_LIBRARY_PATH=$$(cargo run --locked --quiet -p fhelium-cuda --example emulated_driver) $(BIN)/python -m pytest -m "not slow" tests/cuda; \
 	fi
 
 # clippy stands first: it finds most mistakes soonest. stubtest needs the built module.
