@@ -77,10 +77,11 @@ def hit() -> dict[str, float]:
     calls = 20_000
     best = float("inf")
     for _ in range(5):
-        begin = time.perf_counter()
+        # Nothing waits here, so processor time is the time on an idle machine.
+        begin = time.process_time()
         for _ in range(calls):
             first(a, b, c, d)
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, time.process_time() - begin)
     return {"hit": 1e6 * best / calls}
 
 
