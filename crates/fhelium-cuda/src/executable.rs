@@ -2,15 +2,15 @@
 
 use crate::device::Device;
 use crate::error::{Result, driver};
-use crate::queue::{Action, Queue, Shape, Step};
+use crate::queue::{Action, Queue, Shape, Step, uncaptured};
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUgraphNode};
 use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Such a graph, ready to be launched.
 pub(crate) struct Executable {
-    /// Never read: its nodes name those of the executable.
-    _graph: Template,
+    /// Its nodes name those of the executable.
+    graph: Option<Template>,
     executable: CUgraphExec,
     nodes: Vec<CUgraphNode>,
     device: Arc<Device>,
@@ -71,7 +71,7 @@ impl Executable {
             .result()
             .map_err(&failed)?;
         Ok(Executable {
-            _graph: graph,
+            graph: Some(graph),
             executable,
             nodes,
             device: device.clone(),
@@ -173,7 +173,12 @@ fn copy_of(words: &[u64], bytes: usize) -> sys::CUDA_MEMCPY3D {
 impl Drop for Executable {
     fn drop(&mut self) {
         let _ = self.device.context().bind_to_thread();
-        // SAFETY: made once, here destroyed once; a launch that still runs is not affected.
-        let _ = unsafe { sys::cuGraphExecDestroy(self.executable) };
+        // This thread may be capturing something else, which it would spoil.
+        let _ = uncaptured(|| {
+            // SAFETY: made once, here destroyed once; a launch that still runs is not affected.
+            let _ = unsafe { sys::cuGraphExecDestroy(self.executable) };
+            drop(self.graph.take());
+            Ok(())
+        });
     }
 }

@@ -320,7 +320,8 @@ fn work_on_another_librarys_stream_and_in_its_capture_gives_the_residues() {
     let used = device.memory().used;
     // SAFETY: the calls are in the order that the driver asks for, on live handles.
     unsafe {
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+        // Others' tests may run in other threads.
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         sys::cuStreamBeginCapture_v2(stream, mode).result().unwrap();
         let eager = on_stream(&|| function.run(device, &inputs)).unwrap();
         let replayed = on_stream(&|| graph.replay(&inputs)).unwrap();

@@ -258,8 +258,8 @@ pub(super) fn order_streams(before: CUstream, after: CUstream) -> Result<()> {
     }
 }
 
-/// Lets this thread allocate and wait while another stream is captured, which does not see it.
-pub(super) fn uncaptured<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+/// Lets this thread allocate, wait and destroy while another stream is captured, which does not see it.
+pub(crate) fn uncaptured<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     let failed = driver("allocating beside a capture");
     let exchange = |mode: &mut CUstreamCaptureMode| {
         // SAFETY: the mode is a live value of the driver's.

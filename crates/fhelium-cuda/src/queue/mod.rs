@@ -4,6 +4,7 @@ mod foreign;
 mod memory;
 mod recorder;
 
+pub(crate) use foreign::uncaptured;
 pub use memory::{Buffer, MemoryUse};
 pub(crate) use recorder::{Action, Function, Patch, Recorder, Recording, Shape, Step};
 
