@@ -9,6 +9,7 @@
 // matrices, see matrix.cuh, where the sources are few enough for them; else a thread converts two
 // neighbouring coefficients to every target of its chunk.
 
+#include "async.cuh"
 #include "launch.cuh"
 #include "matrix.cuh"
 
@@ -310,17 +311,17 @@ __device__ __forceinline__ void mod_down(const ModDown& args) {
 // ------------------------------------------------------------------------------- matrices
 
 // Coefficients of a block, and of a row of its pieces in shared memory, padded for its banks.
-constexpr u32 COEFFICIENTS = 128, PIECE_ROW = COEFFICIENTS + 2;
+constexpr u32 COEFFICIENTS = 128, PIECE_ROW = COEFFICIENTS + 4;
 
 // A warp's tile of targets, from the pieces of its coefficients; STORE(target, index of coefficient
-// in the block, eight reduced doubles).
+// in the block, two reduced doubles), of which four lanes together fill whole sectors.
 template <class Store>
 __device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* multipliers, u32 steps,
                                               u32 tile_index, const Prime* primes,
                                               const Basis& basis, Store store) {
     const u32 lane = threadIdx.x % 32;
     const u32 first = threadIdx.x / 32 * TILE_COEFFICIENTS;
-    const u64* column = pieces + (lane % 4) * PIECE_ROW + first + lane / 4 * 4;
+    const u64* column = pieces + (lane % 4) * PIECE_ROW + first + lane / 4;
     const u64* row = multipliers + ((u64)tile_index * steps * 32 + lane) * 2;
     Tile tile = {};
     for (u32 step = 0; step < steps; step += GROUP) {
@@ -329,30 +330,33 @@ __device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* mult
         for (int s = 0; s < GROUP; ++s) {
             const ulonglong2 both =
                 __ldg(reinterpret_cast<const ulonglong2*>(row + (step + s) * 64));
-            const Pair low = load_pair(column + (step + s) * STEP * PIECE_ROW);
-            const Pair high = load_pair(column + (step + s) * STEP * PIECE_ROW + 2);
             m[s][0] = fh_from_bits(both.x);
             m[s][1] = fh_from_bits(both.y);
-            values[s][0] = fh_from_bits(low.x);
-            values[s][1] = fh_from_bits(low.y);
-            values[s][2] = fh_from_bits(high.x);
-            values[s][3] = fh_from_bits(high.y);
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                values[s][j] = fh_from_bits(column[(step + s) * STEP * PIECE_ROW + 8 * j]);
         }
         multiply_steps(tile, m, values);
     }
     const u32 target = tile_index * TILE_TARGETS + lane / 4;
     if (target >= basis.limbs) return;
     const Prime& prime = primes[prime_of(basis, target)];
-    u64 words[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-        words[i] = fh_to_bits(join(tile.sums[0][i % 4][i / 4], tile.sums[1][i % 4][i / 4], prime));
-    store(target, first + lane % 4 * 8, words);
+    for (int j = 0; j < 4; ++j) {
+        u64 words[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            words[i] = fh_to_bits(join(tile.sums[0][j][i], tile.sums[1][j][i], prime));
+        store(target, first + 8 * j + lane % 4 * 2, words[0], words[1]);
+    }
 }
 
-__device__ __forceinline__ void store_eight(u64* target, const u64 (&words)[8]) {
-#pragma unroll
-    for (int i = 0; i < 8; i += 2) store_pair(target + i, words[i], words[i + 1]);
+// Fetches a thread's coefficient over `count` sources, all at once, to where the low pieces will be.
+__device__ __forceinline__ void fetch_sources(u64* pieces, const u64* source, u32 count, u32 log_n) {
+    for (u32 i = 0; i < count; ++i)
+        copy_async_8(pieces + 2 * i * PIECE_ROW + threadIdx.x, source + ((u64)i << log_n));
+    copy_async_commit();
+    copy_async_wait<0>();
 }
 
 __device__ __forceinline__ void put_pieces(u64* pieces, u32 place, double value) {
@@ -371,9 +375,11 @@ __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
     const u32 count = min(args.digit_size, args.digit_limbs - own);
     const u64* source =
         args.source + poly * args.source_stride + ((u64)own << args.log_n) + at;
+    fetch_sources(pieces, source, count, args.log_n);
     Quotient quotient;
     for (u32 i = 0; i < count; ++i)
-        put_pieces(pieces, 2 * i, quotient.add(source[(u64)i << args.log_n], args.primes[own + i]));
+        put_pieces(pieces, 2 * i,
+                   quotient.add(pieces[2 * i * PIECE_ROW + threadIdx.x], args.primes[own + i]));
     pieces[2 * count * PIECE_ROW + threadIdx.x] = fh_to_bits(quotient.value());
     for (u32 place = 2 * count + 1; place < args.row; ++place)
         pieces[place * PIECE_ROW + threadIdx.x] = 0;
@@ -387,9 +393,9 @@ __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
         // A tile of the digit's own limbs only.
         if (tile * TILE_TARGETS >= own && (tile + 1) * TILE_TARGETS <= own + count) continue;
         multiply_tile(pieces, multipliers, steps, tile, args.primes, args.basis,
-                      [&](u32 limb, u32 coefficient, const u64(&words)[8]) {
+                      [&](u32 limb, u32 coefficient, u64 x, u64 y) {
                           if (limb - own < count) return;
-                          store_eight(target + ((u64)limb << args.log_n) + coefficient, words);
+                          store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
                       });
     }
 }
@@ -403,10 +409,12 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     const u32 steps = args.row / STEP;
     const u64* rest_row = args.rest_factors + (u64)args.basis.limbs * (args.specials + 2);
     const Prime& q = args.primes[args.basis.limbs];
+    const u64 dropped = args.dropped == 0 ? 0 : source[(u64)args.specials << args.log_n];
+    fetch_sources(pieces, source, args.specials, args.log_n);
     Quotient quotient;
     double hi = FH_SUM_BASE, lo = 0.0;
     for (u32 i = 0; i < args.specials; ++i) {
-        const double y = quotient.add(source[(u64)i << args.log_n], specials[i]);
+        const double y = quotient.add(pieces[2 * i * PIECE_ROW + threadIdx.x], specials[i]);
         put_pieces(pieces, 2 * i, y);
         if (args.dropped == 0) continue;
         if (i == 10) {
@@ -420,7 +428,7 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     if (args.dropped != 0) {
         f64_sum_add(&hi, &lo, quotient.value(), fh_from_bits(__ldg(rest_row + args.specials)));
         const double lifted = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
-        const double x = fh_from_bits(source[(u64)args.specials << args.log_n]);
+        const double x = fh_from_bits(dropped);
         const double r = f64_mul(FH_ADD(x, -lifted), fh_from_bits(args.p_inverse.w), q.p_f64, q.inv_p);
         put_pieces(pieces, place, f64_center(f64_canonical(r, q.p_f64, q.inv_p), q.p_f64));
         place += 2;
@@ -432,8 +440,8 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
     for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile)
         multiply_tile(pieces, args.factors, steps, tile, args.primes, args.basis,
-                      [&](u32 limb, u32 coefficient, const u64(&words)[8]) {
-                          store_eight(target + ((u64)limb << args.log_n) + coefficient, words);
+                      [&](u32 limb, u32 coefficient, u64 x, u64 y) {
+                          store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
                       });
 }
 
@@ -443,8 +451,8 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, 4, ModUp, (mod_up<COUNT, MODE>)) \
     FH_KERNEL(mod_down_##COUNT##_##SUFFIX, THREADS, 4, ModDown, (mod_down<COUNT, MODE>))
 
-FH_KERNEL(mod_up_matrix_fast, COEFFICIENTS, 5, ModUp, mod_up_matrix)
-FH_KERNEL(mod_down_matrix_fast, COEFFICIENTS, 5, ModDown, mod_down_matrix)
+FH_KERNEL(mod_up_matrix_fast, COEFFICIENTS, 6, ModUp, mod_up_matrix)
+FH_KERNEL(mod_down_matrix_fast, COEFFICIENTS, 6, ModDown, mod_down_matrix)
 CONVERT(0, fast, FAST)
 CONVERT(2, wide, WIDE)
 CONVERT(4, wide, WIDE)

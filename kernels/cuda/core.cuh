@@ -66,6 +66,20 @@ struct F64Core {
         w0 = fh_from_bits(pair.x);
         w1 = fh_from_bits(pair.y);
     }
+    // What a table holds of a thread's two groups of pass B's last step: w(2 i) of each. Since
+    // w(2 i)^2 = w(i) and w(2 i + 1) = w(2 i) w(1), that is all; the others are below 0.55 p.
+    static constexpr u32 ROW_WORDS_HELD = 2;
+    template <u32 ROW_THREADS>
+    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const u64* table, u32, u32 origin,
+                                                 u32 t) const {
+        twiddles(w[0][1], w[1][1], table, 0, origin + 2 * t);
+        const W quarter = twiddle(table, 0, 1);
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            w[e][0] = mul(w[e][1], w[e][1]);
+            w[e][2] = mul(w[e][1], quarter);
+        }
+    }
     __device__ __forceinline__ W factor(const Factor& f) const { return fh_from_bits(f.w); }
     __device__ __forceinline__ T mul(T x, W w) const { return f64_mul(x, w, p, inv_p); }
     // Of canonical or tidy residues: below 0.68 p.
@@ -121,6 +135,18 @@ struct U64Core {
         const ulonglong2 shoup = __ldg(reinterpret_cast<const ulonglong2*>(table + words + i));
         w0 = Factor{pair.x, shoup.x};
         w1 = Factor{pair.y, shoup.y};
+    }
+    // A table holds all of them: of each group nothing, w(i), w(2 i), w(2 i + 1).
+    static constexpr u32 ROW_WORDS_HELD = 8;
+    template <u32 ROW_THREADS>
+    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const u64* table, u32 words,
+                                                 u32 origin, u32 t) const {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            const u32 first = origin + 2 * e * (2 * ROW_THREADS) + 2 * t;
+            w[e][0] = twiddle(table, words, first + 1);
+            twiddles(w[e][1], w[e][2], table, words, first + 2 * ROW_THREADS);
+        }
     }
     __device__ __forceinline__ W factor(const Factor& f) const { return f; }
     __device__ __forceinline__ T mul(T x, W w) const {

@@ -131,10 +131,8 @@ __device__ __forceinline__ void make_key(const MakeKey& args) {
     FH_KERNEL(make_key_##LB##_##SUFFIX, THREADS, 4, MakeKey, (make_key<LB, MODE>))
 
 MODES(5, fast, FAST)
-MODES(6, fast, FAST)
 MODES(7, fast, FAST)
 MODES(8, fast, FAST)
 MODES(5, wide, WIDE)
-MODES(6, wide, WIDE)
 MODES(7, wide, WIDE)
 MODES(8, wide, WIDE)

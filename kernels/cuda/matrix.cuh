@@ -14,8 +14,8 @@
 // tile.
 constexpr int STEP = 4, GROUP = 4, TILE_TARGETS = 8, TILE_COEFFICIENTS = 32;
 
-// A warp's tile: for each half (H, L) four 8 x 8 products. Lane l holds, of target l / 4, the eight
-// coefficients from 8 (l % 4) on: four of product column 2 (l % 4), four of the next.
+// A warp's tile: for each half (H, L) four 8 x 8 products. Lane l holds, of target l / 4 and of the
+// eight coefficients of each product, 2 (l % 4) and the next.
 struct Tile {
     double sums[2][4][2];
 };
@@ -23,7 +23,7 @@ struct Tile {
 #ifdef __CUDACC__
 
 // Adds the products of GROUP steps. Lane l brings, for each step, the multiplier's pieces m1 and m0
-// of target l / 4 and piece l % 4, and piece l % 4 of coefficients 4 (l / 4) + 0 ... 3. Where the
+// of target l / 4 and piece l % 4, and piece l % 4 of coefficient l / 4 of each product. Where the
 // matrix unit takes sixteen rows, the first eight are the m1 and the others the m0.
 __device__ __forceinline__ void multiply_steps(Tile& tile, const double (&m)[GROUP][2],
                                                const double (&pieces)[GROUP][4]) {

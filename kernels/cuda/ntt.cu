@@ -54,7 +54,7 @@ __device__ __forceinline__ void forward_a(const ForwardA& args) {
             x[h] = core.load(word);
     }
     forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch), core,
-                                      Twiddles(prime.forward, LA, args.log_b), 1, 0, tile.t,
+                                      Twiddles(prime.forward, LA + args.log_b), 1, 0, tile.t,
                                       tile.column);
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
@@ -100,7 +100,7 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
     for (int h = 0; h < HELD; ++h)
         x[h] = core.load_lazy(source[tile.at(last_position<LA>(tile.t, h))]);
     inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch), core,
-                                         Twiddles(prime.inverse, LA, args.log_b), 1, 0, tile.t,
+                                         Twiddles(prime.inverse, LA + args.log_b), 1, 0, tile.t,
                                          tile.column);
     // The last layer, whose one twiddle takes the scaling in.
     const auto sum = core.factor(args.scales[index].sum);
@@ -195,14 +195,17 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
 
 // Blocks on a multiprocessor: 1536 threads of pass A, fewer where that would spill; 1024 of pass B.
 template <int LA, Mode MODE>
-constexpr int RESIDENT_A = RESIDENT<MODE, (LA <= 6 ? 1152 : 1536), 1024> / THREADS_A<LA>;
+constexpr int RESIDENT_A = RESIDENT<MODE, (LA <= 7 ? 1152 : 1536), 1024 - 128 * FEWER> / THREADS_A<LA>;
+template <int LA, Mode MODE>
+constexpr int RESIDENT_RESCALE =
+    RESIDENT<MODE, (LA <= 7 ? 1152 : 1536), (LA <= 8 ? 768 : 1023)> / THREADS_A<LA>;
 template <int LB, Mode MODE>
 constexpr int RESIDENT_B = RESIDENT<MODE, 1024, 640> / THREADS_B<LB>;
 
 #define PASS_A(LA, SUFFIX, MODE)                                                              \
     FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),     \
               ForwardA, (forward_a<LA, CANONICAL, MODE>))                                     \
-    FH_KERNEL(forward_a_##LA##_rescale_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),       \
+    FH_KERNEL(forward_a_##LA##_rescale_##SUFFIX, THREADS_A<LA>, (RESIDENT_RESCALE<LA, MODE>), \
               ForwardA, (forward_a<LA, RESCALE, MODE>))                                       \
     FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),      \
               InverseA, (inverse_a<LA, INTEGERS, MODE>))
@@ -231,7 +234,6 @@ constexpr int RESIDENT_B = RESIDENT<MODE, 1024, 640> / THREADS_B<LB>;
     PASS_A(8, SUFFIX, MODE) \
     PASS_A(9, SUFFIX, MODE) \
     PASS_B(5, SUFFIX, MODE)        \
-    PASS_B(6, SUFFIX, MODE)        \
     PASS_B(7, SUFFIX, MODE)        \
     PASS_B(8, SUFFIX, MODE)
 

@@ -8,9 +8,10 @@
 // the number theoretic transform", CANS 2016): the powers of psi are merged into the twiddles,
 // and output j is the value at psi^(2 bitrev(j) + 1).
 //
-// A prime's twiddles are psi^bitrev(i) for the layers before pass B's last step, K of its LB
-// layers, i < 2^(LA + LB - K) ("natural"), and then, for pass B's last step, N words in "held order": for each row and thread
-// the step's twiddles, two by two, so that a warp reads whole lines 16 bytes a thread.
+// A prime's twiddles w(i) = psi^bitrev(i) stand in natural order for the layers before pass B's last
+// step, i < N/4, and then for that step, which always has two layers, by row and thread: what a core
+// makes the six twiddles of its two groups from, in an order in which a warp reads whole lines 16
+// bytes a thread.
 //
 // Bounds of the FP64 core, which wants |x| <= 2^52. Of a prime above 2^42: a step starts with
 // |x| <= p, grows by at most 0.7 p a layer forward, doubles sums inverse (which are therefore reduced
@@ -37,11 +38,6 @@ struct Steps {
     }
 };
 
-// The layers of the last step of such a sub-transform, for a size known at run time only.
-__device__ __forceinline__ u32 last_step_layers(u32 layers) {
-    return layers <= 6 ? layers - 3 : (layers - 3) / 2;
-}
-
 // Position in the sub-transform of the residue that thread t holds at index h, in the step that
 // does layers S0 ... S0 + K - 1.
 template <int L, int S0, int K>
@@ -66,34 +62,26 @@ __device__ __forceinline__ u32 last_position(u32 t, int h) {
 // A prime's twiddles of one direction.
 struct Twiddles {
     const u64* table;
-    u32 words;  // in the table; the Shoup words follow
+    u32 words;  // in WIDE's table; the Shoup words follow
 
-    // The table for passes of LA and lb layers.
-    __device__ __forceinline__ Twiddles(const u64* table, u32 la, u32 lb)
-        : table(table), words((1u << (la + lb)) + (1u << (la + lb - last_step_layers(lb)))) {}
+    __device__ __forceinline__ Twiddles(const u64* table, u32 log_n)
+        : table(table), words((1u << log_n) + (1u << (log_n - 2))) {}
 };
 
 // The twiddle of butterfly group `g` of layer S0 + LAYER among the e-th residues of thread t, for
-// the sub-transform below `root`; HELD_ORDER for the last step of pass B, whose rows start at
-// table + origin.
-template <int L, int S0, int K, int LAYER, bool HELD_ORDER>
-__device__ __forceinline__ u32 twiddle_index(u32 root, u32 origin, u32 t, int e, int g) {
-    if constexpr (HELD_ORDER) {
-        const u32 entry = ((u32)e << K) + (1u << LAYER) + (u32)g;
-        return origin + (entry >> 1) * (2u << (L - LOG_HELD)) + 2 * t + (entry & 1);
-    } else {
-        constexpr int M = L - S0 - K;
-        const u32 high = (((u32)e << (L - LOG_HELD)) + t) >> M;
-        return (root << (S0 + LAYER)) + ((high << LAYER) | (u32)g);
-    }
+// the sub-transform below `root`.
+template <int L, int S0, int K, int LAYER>
+__device__ __forceinline__ u32 twiddle_index(u32 root, u32 t, int e, int g) {
+    constexpr int M = L - S0 - K;
+    const u32 high = (((u32)e << (L - LOG_HELD)) + t) >> M;
+    return (root << (S0 + LAYER)) + ((high << LAYER) | (u32)g);
 }
 
 // One layer's butterflies, forward or inverse; after the second of a step inverse, before they can
 // outgrow the core's range, the sums are reduced.
-template <int L, int S0, int K, int LAYER, bool FORWARD, bool HELD_ORDER, class Core>
+template <int L, int S0, int K, int LAYER, bool FORWARD, class Core>
 __device__ __forceinline__ void layer(
-    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
-    u32 t) {
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 t) {
     constexpr int HALF = 1 << (K - 1 - LAYER);
     typename Core::W w[2];
 #pragma unroll
@@ -101,7 +89,7 @@ __device__ __forceinline__ void layer(
         const int i = b / HALF * (2 * HALF) + b % HALF;
         const int e = i >> K, g = (i & ((1 << K) - 1)) >> (K - LAYER);
         if (b % HALF == 0) {
-            const u32 at = twiddle_index<L, S0, K, LAYER, HELD_ORDER>(root, origin, t, e, g);
+            const u32 at = twiddle_index<L, S0, K, LAYER>(root, t, e, g);
             if (LAYER == 0)
                 w[0] = core.twiddle(twiddles.table, twiddles.words, at);
             else if (g % 2 == 0)
@@ -125,24 +113,50 @@ __device__ __forceinline__ void reduce_all(typename Core::T (&x)[HELD], const Co
 }
 
 // Layers S0 ... S0 + K - 1, not reduced behind the last.
-template <int L, int S0, int K, bool HELD_ORDER, class Core>
+template <int L, int S0, int K, class Core>
 __device__ __forceinline__ void forward_step(
-    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
-    u32 t) {
-    layer<L, S0, K, 0, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
-    layer<L, S0, K, 1, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
-    if constexpr (K > 2) layer<L, S0, K, 2, true, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 t) {
+    layer<L, S0, K, 0, true>(x, core, twiddles, root, t);
+    layer<L, S0, K, 1, true>(x, core, twiddles, root, t);
+    if constexpr (K > 2) layer<L, S0, K, 2, true>(x, core, twiddles, root, t);
 }
 
 // The same layers, last first; TOP is 1 to leave layer 0 of the transform to the caller.
-template <int L, int S0, int K, int TOP, bool HELD_ORDER, class Core>
+template <int L, int S0, int K, int TOP, class Core>
 __device__ __forceinline__ void inverse_step(
-    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
-    u32 t) {
-    if constexpr (K > 2) layer<L, S0, K, 2, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
-    layer<L, S0, K, 1, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
-    if constexpr (TOP == 0)
-        layer<L, S0, K, 0, false, HELD_ORDER>(x, core, twiddles, root, origin, t);
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 t) {
+    if constexpr (K > 2) layer<L, S0, K, 2, false>(x, core, twiddles, root, t);
+    layer<L, S0, K, 1, false>(x, core, twiddles, root, t);
+    if constexpr (TOP == 0) layer<L, S0, K, 0, false>(x, core, twiddles, root, t);
+}
+
+// The last step of a row, two layers, forward; inverse the first. Its twiddles start at `origin`.
+template <int L, bool FORWARD, class Core>
+__device__ __forceinline__ void row_step(
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 origin, u32 t) {
+    static_assert(Steps<L>::size(Steps<L>::COUNT - 1) == 2, "the table's last step");
+    // Of each group w(i), w(2 i) and w(2 i + 1).
+    typename Core::W w[2][3];
+    core.template row_twiddles<1u << (L - LOG_HELD)>(w, twiddles.table, twiddles.words, origin, t);
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+        const int i = 4 * e;
+        if constexpr (FORWARD) {
+            core.forward(x[i], x[i + 2], w[e][0]);
+            core.forward(x[i + 1], x[i + 3], w[e][0]);
+            core.forward(x[i], x[i + 1], w[e][1]);
+            core.forward(x[i + 2], x[i + 3], w[e][2]);
+        } else {
+            core.inverse(x[i], x[i + 1], w[e][1]);
+            core.inverse(x[i + 2], x[i + 3], w[e][2]);
+            core.inverse(x[i], x[i + 2], w[e][0]);
+            core.inverse(x[i + 1], x[i + 3], w[e][0]);
+            if (core.tight) {
+                x[i] = core.reduce(x[i]);
+                x[i + 1] = core.reduce(x[i + 1]);
+            }
+        }
+    }
 }
 
 // Where a residue of the sub-transform waits between steps; the padding spreads the banks.
@@ -172,29 +186,48 @@ __device__ __forceinline__ void trade() {
         __syncthreads();
 }
 
-// From first to last positions, not reduced behind the last layer. One column is a row of pass B.
+// The last step of a pass; one column is a row of pass B.
+template <int L, int S0, int K, int COLUMNS, class Core>
+__device__ __forceinline__ void last_forward_step(
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
+    u32 t) {
+    if constexpr (COLUMNS == 1)
+        row_step<L, true>(x, core, twiddles, origin, t);
+    else
+        forward_step<L, S0, K>(x, core, twiddles, root, t);
+}
+template <int L, int S0, int K, int COLUMNS, class Core>
+__device__ __forceinline__ void last_inverse_step(
+    typename Core::T (&x)[HELD], const Core& core, const Twiddles& twiddles, u32 root, u32 origin,
+    u32 t) {
+    if constexpr (COLUMNS == 1)
+        row_step<L, false>(x, core, twiddles, origin, t);
+    else
+        inverse_step<L, S0, K, 0>(x, core, twiddles, root, t);
+}
+
+// From first to last positions, not reduced behind the last layer.
 template <int L, int COLUMNS, class Core>
 __device__ __forceinline__ void forward_layers(
     typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
     const Twiddles& twiddles, u32 root, u32 origin, u32 t, u32 column) {
     constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
-    constexpr bool ROW = COLUMNS == 1;
-    forward_step<L, 0, K0, false>(x, core, twiddles, root, origin, t);
+    forward_step<L, 0, K0>(x, core, twiddles, root, t);
     reduce_all(x, core);
     put<L, 0, K0, COLUMNS>(shared, x, t, column);
     trade<COLUMNS>();
     take<L, K0, K1, COLUMNS>(shared, x, t, column);
     if constexpr (Steps<L>::COUNT == 2) {
-        forward_step<L, K0, K1, ROW>(x, core, twiddles, root, origin, t);
+        last_forward_step<L, K0, K1, COLUMNS>(x, core, twiddles, root, origin, t);
     } else {
         constexpr int K2 = Steps<L>::size(2);
-        forward_step<L, K0, K1, false>(x, core, twiddles, root, origin, t);
+        forward_step<L, K0, K1>(x, core, twiddles, root, t);
         reduce_all(x, core);
         trade<COLUMNS>();
         put<L, K0, K1, COLUMNS>(shared, x, t, column);
         trade<COLUMNS>();
         take<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
-        forward_step<L, K0 + K1, K2, ROW>(x, core, twiddles, root, origin, t);
+        last_forward_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, root, origin, t);
     }
 }
 
@@ -204,24 +237,23 @@ __device__ __forceinline__ void inverse_layers(
     typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
     const Twiddles& twiddles, u32 root, u32 origin, u32 t, u32 column) {
     constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
-    constexpr bool ROW = COLUMNS == 1;
     if constexpr (Steps<L>::COUNT == 2) {
-        inverse_step<L, K0, K1, 0, ROW>(x, core, twiddles, root, origin, t);
+        last_inverse_step<L, K0, K1, COLUMNS>(x, core, twiddles, root, origin, t);
     } else {
         constexpr int K2 = Steps<L>::size(2);
-        inverse_step<L, K0 + K1, K2, 0, ROW>(x, core, twiddles, root, origin, t);
+        last_inverse_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, root, origin, t);
         reduce_all(x, core);
         put<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
         trade<COLUMNS>();
         take<L, K0, K1, COLUMNS>(shared, x, t, column);
         trade<COLUMNS>();
-        inverse_step<L, K0, K1, 0, false>(x, core, twiddles, root, origin, t);
+        inverse_step<L, K0, K1, 0>(x, core, twiddles, root, t);
     }
     reduce_all(x, core);
     put<L, K0, K1, COLUMNS>(shared, x, t, column);
     trade<COLUMNS>();
     take<L, 0, K0, COLUMNS>(shared, x, t, column);
-    inverse_step<L, 0, K0, TOP, false>(x, core, twiddles, root, origin, t);
+    inverse_step<L, 0, K0, TOP>(x, core, twiddles, root, t);
 }
 
 // ------------------------------------------------------------------------------- pass A
@@ -316,14 +348,10 @@ __device__ __forceinline__ void scatter_row(
     __syncwarp();
 }
 
-// The twiddles of a row, and where those of its last step start.
-template <int LB>
-__device__ __forceinline__ Twiddles row_twiddles(const u64* table, u32 log_n) {
-    return Twiddles(table, log_n - LB, LB);
-}
-template <int LB>
+// Where the twiddles of a row's last step start, given the words of one for each thread.
+template <int LB, class Core>
 __device__ __forceinline__ u32 row_origin(const TileB<LB>& tile, u32 log_n) {
-    return (1u << (log_n - Steps<LB>::size(Steps<LB>::COUNT - 1))) + tile.base;
+    return (1u << (log_n - 2)) + tile.row * (ROW_THREADS<LB> * Core::ROW_WORDS_HELD);
 }
 
 // The forward pass B of lazy residues in first positions, to last positions.
@@ -332,8 +360,8 @@ __device__ __forceinline__ void forward_row(
     typename Core::T (&x)[HELD], const Core& core, const Prime& prime, u32 log_n,
     const TileB<LB>& tile) {
     forward_layers<LB, 1>(x, tile.template row_of<typename Core::T>(), core,
-                          row_twiddles<LB>(prime.forward, log_n), (1u << (log_n - LB)) + tile.row,
-                          row_origin(tile, log_n), tile.t, 0);
+                          Twiddles(prime.forward, log_n), (1u << (log_n - LB)) + tile.row,
+                          row_origin<LB, Core>(tile, log_n), tile.t, 0);
     __syncwarp();
 }
 
@@ -352,8 +380,8 @@ __device__ __forceinline__ void inverse_row(
     typename Core::T (&x)[HELD], u64* target, const Core& core, const Prime& prime, u32 log_n,
     const TileB<LB>& tile) {
     inverse_layers<LB, 1, 0>(x, tile.template row_of<typename Core::T>(), core,
-                             row_twiddles<LB>(prime.inverse, log_n),
-                             (1u << (log_n - LB)) + tile.row, row_origin(tile, log_n), tile.t, 0);
+                             Twiddles(prime.inverse, log_n),
+                             (1u << (log_n - LB)) + tile.row, row_origin<LB, Core>(tile, log_n), tile.t, 0);
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
         target[tile.base + first_position<LB>(tile.t, h)] = core.store_lazy(core.reduce(x[h]));

@@ -1,5 +1,5 @@
 // Key switching: the inner product of a polynomial's digits with a key, fused with the transforms
-// before and after it, and the last step of mod-downs and rescales.
+// before and after it.
 //
 // Hybrid key switching (K. Han, D. Ki, "Better Bootstrapping for Approximate Homomorphic
 // Encryption", CT-RSA 2020). Grids: (tiles of 2^LA rows, limbs, items); an item is one batch
@@ -8,48 +8,16 @@
 #include "async.cuh"
 #include "launch.cuh"
 #include "ntt.cuh"
+#include "switch.cuh"
 
 namespace {
-
-// Keys and results that one launch serves.
-constexpr int KEYS = 16;
-
-// What is added to a key switch's result: two parts of a ciphertext, or of the tensor product of
-// two, which then is computed here rather than stored. Results never lie where this does: the loads
-// need not wait for stores.
-struct Added {
-    Operand a;
-    Operand b;
-    u32 parts;   // parts of `a` to add: 0, 1 or 2
-    u32 tensor;  // not 0: the product of a and b
-};
-
-template <class Core>
-__device__ __forceinline__ typename Core::T added_at(const Core& core, const Added& added,
-                                                     u32 batch, u32 part, u64 at) {
-    const u64* a = added.a.data + batch * added.a.batch_stride + at;
-    if (added.tensor == 0) return core.load(__ldg(a + part * added.a.part_stride));
-    const u64* b = added.b.data + batch * added.b.batch_stride + at;
-    const auto a0 = core.load(__ldg(a)), b0 = core.load(__ldg(b));
-    if (part == 0) return core.product(a0, b0);
-    return core.add(core.product(a0, core.load(__ldg(b + added.b.part_stride))),
-                    core.product(core.load(__ldg(a + added.a.part_stride)), b0));
-}
-
-__device__ __forceinline__ void load_two(const u64* source, u64& x, u64& y) {
-    ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    x = both.x, y = both.y;
-}
-__device__ __forceinline__ void store_two(u64* target, u64 x, u64 y) {
-    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
-}
 
 struct Inner {
     const Prime* primes;
     const u64* extended;  // [batch][digit][limbs][N]: after pass A; FLAT: whole, in held order
     u64 extended_stride;  // of one digit
     Operand own;          // the polynomial itself, whose limbs are those of its digits
-    Operand own_factor;   // PRODUCT: what it is multiplied by
+    Operand own_factor;   // what it is multiplied by; null for nothing
     u64* kept;            // [item][half][level limbs less dropped][N], held order
     u64* special;         // [item][half][specials, then the dropped limb][N], after pass B of their
                           // inverse transforms; FLAT: before, in held order
@@ -69,8 +37,6 @@ struct Inner {
     const u64* keys[KEYS];  // each [digit][half][all primes][N], held order
 };
 static_assert(sizeof(Inner) == 352, "src/kernels/switch.rs has the same layout");
-
-enum Digits { TRANSFORM, PRODUCT };
 
 // Adds a digit's products with a key to the two sums.
 template <int LB, class Core, class Key>
@@ -92,7 +58,7 @@ __device__ __forceinline__ void add_products(
 
 // The products of digits with keys. In FAST the digit's words and the key's are on their way to
 // shared memory while the transform runs; each thread reads only what it copied itself.
-template <int LB, Digits DIGITS, Mode MODE>
+template <int LB, Mode MODE>
 __device__ __forceinline__ void inner(const Inner& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
@@ -151,7 +117,7 @@ __device__ __forceinline__ void inner(const Inner& args) {
             for (int h = 0; h < HELD; ++h) {
                 const u32 at = first_position<LB>(tile.t, h);
                 T value = core.load(AHEAD ? ahead[h * THREADS_B<LB>] : own[tile.base + at]);
-                if constexpr (DIGITS == PRODUCT)
+                if (args.own_factor.data != nullptr)
                     value = core.product(value, core.load(factor[tile.base + at]));
                 shared[slot<1>(at, 0)] = value;
             }
@@ -208,26 +174,25 @@ __device__ __forceinline__ void inner(const Inner& args) {
         }
         return;
     }
-    u32 place = limb - args.digit_limbs;
-    if (of_level) {
-        place = args.basis.limbs - args.digit_limbs;
-        const auto p = core.factor(args.p_dropped);
-#pragma unroll
-        for (int part = 0; part < 2; ++part) {
-            if (part >= args.added.parts) continue;
-            T(&sum)[HELD] = part == 0 ? sum_b : sum_a;
+    const u32 place = of_level ? args.basis.limbs - args.digit_limbs : limb - args.digit_limbs;
+    u64* special = args.special + item * 2 * args.special_stride + place * n;
+    const auto p = core.factor(args.p_dropped);
+    // Once in the code for both halves: the second moves to where the first was.
+#pragma unroll 1
+    for (u32 half = 0; half < 2; ++half) {
+        if (of_level && half < args.added.parts) {
             T x[HELD];
             gather_row<LB, Core>(x, tile, [&](u32 at) {
-                return added_at(core, args.added, batch, part, limb * n + at);
+                return added_at(core, args.added, batch, half, limb * n + at);
             });
 #pragma unroll
             for (int h = 0; h < HELD; ++h)
-                sum[h] = core.tidy(core.add(sum[h], core.tidy(core.mul(x[h], p))));
+                sum_b[h] = core.tidy(core.add(sum_b[h], core.tidy(core.mul(x[h], p))));
         }
+        inverse_row(sum_b, special + half * args.special_stride, core, prime, args.log_n, tile);
+#pragma unroll
+        for (int h = 0; h < HELD; ++h) sum_b[h] = sum_a[h];
     }
-    u64* special = args.special + item * 2 * args.special_stride + place * n;
-    inverse_row(sum_b, special, core, prime, args.log_n, tile);
-    inverse_row(sum_a, special + args.special_stride, core, prime, args.log_n, tile);
 }
 
 // The digits of a polynomial, all of them, in held order: for several keys to share, or where the
@@ -375,207 +340,20 @@ __device__ __forceinline__ void inner_flat(const Inner& args) {
     }
 }
 
-// The factors of the last step, by limb.
-struct Closing {
-    Factor moved;  // of what was kept less what was moved
-    Factor added;  // of what is added
-};
-
-// target = (kept - moved) closing.moved + added closing.added, under an automorphism.
-struct Finish {
-    const Prime* primes;
-    const Closing* closing;
-    const u64* moved;  // [polynomial][limbs][N], after pass A
-    const u64* kept;   // [polynomial][limbs][N], held order; a rescale has none
-    u64 moved_stride;
-    u64 kept_stride;
-    Added added;
-    u64 target_batch_stride;
-    u64 target_part_stride;
-    Basis basis;
-    u32 log_n;
-    u32 batch;
-    u32 parts;        // polynomials of an item
-    u32 polynomials;  // items times parts
-    u32 scaled;       // 0: closing.added is one
-    u32 unused;
-    u64* targets[KEYS];
-    // X -> X^g and its inverse; 1 for none.
-    u32 galois[KEYS];
-    u32 galois_inverse[KEYS];
-};
-static_assert(sizeof(Finish) == 416, "src/kernels/switch.rs has the same layout");
-
-// The last step of a rescale: polynomial by polynomial, added is the operand itself.
-template <int LB, Mode MODE>
-__device__ __forceinline__ void finish_rescale(const Finish& args) {
-    FH_SHARED(scratch);
-    typedef typename CoreOf<MODE>::type Core;
-    typedef typename Core::T T;
-    const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
-    const Core core(prime);
-    const TileB<LB> tile(scratch);
-    const u64 offset = (u64)blockIdx.y << args.log_n;
-    // Both factors are 1/q.
-    const auto factor = core.factor(args.closing[blockIdx.y].moved);
-    for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
-        const u32 batch = poly / args.parts, part = poly % args.parts;
-        const u64* operand = args.added.a.data + batch * args.added.a.batch_stride +
-                             part * args.added.a.part_stride + offset;
-        u64* target = args.targets[0] + batch * args.target_batch_stride +
-                      part * args.target_part_stride + offset;
-        T x[HELD];
-        load_row(x, core, args.moved + poly * args.moved_stride + offset, tile);
-        forward_row(x, core, prime, args.log_n, tile);
-        scatter_row<LB, Core>(x, tile, [&](u32 at, T value) {
-            const T difference = core.sub(core.load(__ldg(operand + at)), core.tidy(value));
-            target[at] = core.store(core.mul(difference, factor));
-        });
-    }
-}
-
-// The last step of a mod-down: PARTS of an item's two in one block, both to share what they read, or
-// one where the blocks would be too few.
-template <int LB, int PARTS, Mode MODE>
-__device__ __forceinline__ void finish_switch(const Finish& args) {
-    FH_SHARED(scratch);
-    typedef typename CoreOf<MODE>::type Core;
-    typedef typename Core::T T;
-    const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
-    const Core core(prime);
-    const TileB<LB> tile(scratch);
-    // A second part has its own rows in shared memory.
-    const TileB<LB> second(scratch + (PARTS - 1) * ROWS_B<LB> * ROW_WORDS<LB>);
-    const u64 offset = (u64)blockIdx.y << args.log_n;
-    const u32 item = PARTS == 2 ? blockIdx.z : blockIdx.z / 2;
-    const u32 first_part = PARTS == 2 ? 0 : blockIdx.z % 2;
-    const u32 key = item / args.batch, batch = item % args.batch;
-    const auto factor = core.factor(args.closing[blockIdx.y].moved);
-    const auto added_factor = core.factor(args.closing[blockIdx.y].added);
-    const u64* moved = args.moved + (2 * item + first_part) * args.moved_stride + offset;
-    const u64* kept = args.kept + (2 * item + first_part) * args.kept_stride + offset;
-    T x[PARTS][HELD];
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part)
-        load_row(x[part], core, moved + part * args.moved_stride, tile);
-    T* shared[2] = {tile.template row_of<T>(), second.template row_of<T>()};
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        forward_row(x[part], core, prime, args.log_n, part == 0 ? tile : second);
-#pragma unroll
-        for (int h = 0; h < HELD; h += 2) {
-            u64 words[2];
-            load_two(kept + part * args.kept_stride + tile.held(h), words[0], words[1]);
-#pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                const T difference = core.sub(core.load_lazy(words[i]), core.tidy(x[part][h + i]));
-                shared[part][slot<1>(last_position<LB>(tile.t, h + i), 0)] =
-                    core.mul(difference, factor);
-            }
-        }
-    }
-    __syncwarp();
-    const u64* a = args.added.a.data + batch * args.added.a.batch_stride + offset + tile.base;
-    const u64* b = args.added.b.data + batch * args.added.b.batch_stride + offset + tile.base;
-    // All of what is added is loaded before anything is stored: no branch may stand between the
-    // loads, or each would wait for the one before.
-    T other[PARTS][HELD];
-    if (args.added.tensor != 0) {
-        const u64* a1 = a + args.added.a.part_stride;
-        const u64* b1 = b + args.added.b.part_stride;
-        if (PARTS == 1 && first_part == 0) {
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) {
-                const u32 at = first_position<LB>(tile.t, h);
-                other[0][h] = core.product(core.load(__ldg(a + at)), core.load(__ldg(b + at)));
-            }
-        } else {
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) {
-                const u32 at = first_position<LB>(tile.t, h);
-                const T x0 = core.load(__ldg(a + at)), x1 = core.load(__ldg(a1 + at));
-                const T y0 = core.load(__ldg(b + at)), y1 = core.load(__ldg(b1 + at));
-                if (PARTS == 2) other[0][h] = core.product(x0, y0);
-                other[PARTS - 1][h] = core.add(core.product(x0, y1), core.product(x1, y0));
-            }
-        }
-    } else {
-#pragma unroll
-        for (int part = 0; part < PARTS; ++part) {
-            const u32 of = first_part + part;
-            if (of >= args.added.parts) continue;
-#pragma unroll
-            for (int h = 0; h < HELD; ++h)
-                other[part][h] = core.load(
-                    __ldg(a + of * args.added.a.part_stride + first_position<LB>(tile.t, h)));
-        }
-    }
-    u64* target = args.targets[key] + batch * args.target_batch_stride +
-                  first_part * args.target_part_stride + offset;
-    const u32 galois = args.galois[key];
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        if (first_part + part < args.added.parts) {
-            if (args.scaled != 0) {
-#pragma unroll
-                for (int h = 0; h < HELD; ++h) other[part][h] = core.mul(other[part][h], added_factor);
-            }
-#pragma unroll
-            for (int h = 0; h < HELD; ++h)
-                other[part][h] = core.add(
-                    core.tidy(shared[part][slot<1>(first_position<LB>(tile.t, h), 0)]),
-                    core.tidy(other[part][h]));
-        } else {
-#pragma unroll
-            for (int h = 0; h < HELD; ++h)
-                other[part][h] = shared[part][slot<1>(first_position<LB>(tile.t, h), 0)];
-        }
-        if (galois == 1) {
-#pragma unroll
-            for (int h = 0; h < HELD; ++h)
-                target[part * args.target_part_stride + tile.base + first_position<LB>(tile.t, h)] =
-                    core.store(other[part][h]);
-            continue;
-        }
-        // The automorphism maps rows to rows, and permutes within them.
-#pragma unroll
-        for (int h = 0; h < HELD; ++h)
-            shared[part][slot<1>(first_position<LB>(tile.t, h), 0)] = other[part][h];
-        __syncwarp();
-        const u32 base =
-            automorphism_source(args.galois_inverse[key], tile.base, args.log_n) >> LB << LB;
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) {
-            const u32 at = base + first_position<LB>(tile.t, h);
-            const u32 from = automorphism_source(galois, at, args.log_n) & ((1u << LB) - 1);
-            target[part * args.target_part_stride + at] = core.store(shared[part][slot<1>(from, 0)]);
-        }
-    }
-}
-
 }  // namespace
 
-// The inner product holds 24 residues a thread, the last step of a mod-down 16 or 8.
-#define SWITCH(LB, SUFFIX, MODE)                                                                \
-    FH_KERNEL(inner_##LB##_transform_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5, 4>), Inner,      \
-              (inner<LB, TRANSFORM, MODE>))                                                     \
-    FH_KERNEL(inner_##LB##_product_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5, 4>), Inner,        \
-              (inner<LB, PRODUCT, MODE>))                                                       \
-    FH_KERNEL(inner_##LB##_flat_##SUFFIX, FLAT_THREADS, (RESIDENT<MODE, 3, 2>), Inner,            \
-              (inner_flat<LB, MODE>))                                                           \
-    FH_KERNEL(whole_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Whole, (whole<LB, MODE>)) \
-    FH_KERNEL(finish_##LB##_both_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5, 4>), Finish,         \
-              (finish_switch<LB, 2, MODE>))                                                     \
-    FH_KERNEL(finish_##LB##_part_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish,         \
-              (finish_switch<LB, 1, MODE>))                                                     \
-    FH_KERNEL(finish_##LB##_rescale_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish,      \
-              (finish_rescale<LB, MODE>))
+// The inner product holds 24 residues a thread. In FAST it is as dense for every target: with room for
+// more registers the compiler of sm_80 to sm_89 spills some.
+#define SWITCH(LB, SUFFIX, MODE)                                                              \
+    FH_KERNEL(inner_##LB##_fused_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5 + FEWER, 3>), Inner, \
+              (inner<LB, MODE>))                                                              \
+    FH_KERNEL(inner_##LB##_flat_##SUFFIX, FLAT_THREADS, (RESIDENT<MODE, 3, 2>), Inner,        \
+              (inner_flat<LB, MODE>))                                                         \
+    FH_KERNEL(whole_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Whole, (whole<LB, MODE>))
 
 SWITCH(5, fast, FAST)
-SWITCH(6, fast, FAST)
 SWITCH(7, fast, FAST)
 SWITCH(8, fast, FAST)
 SWITCH(5, wide, WIDE)
-SWITCH(6, wide, WIDE)
 SWITCH(7, wide, WIDE)
 SWITCH(8, wide, WIDE)

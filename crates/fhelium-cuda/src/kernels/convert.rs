@@ -200,7 +200,7 @@ impl Kernels {
             .clamp(1, most);
         // Pieces have a row for each coefficient of the block, and padding.
         let shared = if matrix {
-            row * (THREADS + 2) * 8
+            row * (THREADS + 4) * 8
         } else {
             (chunk + 1) * row * 8
         };

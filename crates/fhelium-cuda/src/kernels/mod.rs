@@ -248,23 +248,21 @@ impl Kernels {
     }
 }
 
-/// The layers of pass A and of pass B: half each, the odd one in A.
+/// The layers of pass A and of pass B: about half each, with few kinds of pass B to compile.
 pub(crate) fn split(log_n: u32) -> (u32, u32) {
-    (log_n.div_ceil(2), log_n / 2)
+    let log_b = match log_n {
+        ..=11 => 5,
+        12..=15 => 7,
+        _ => 8,
+    };
+    (log_n - log_b, log_b)
 }
 
 /// Residues that a thread of a transform holds, as a power of two; `LOG_HELD` in ntt.cuh.
 pub(crate) const LOG_HELD: u32 = 3;
 
-/// The layers of the last of the steps that a pass of so many layers is split into; `Steps` in
-/// ntt.cuh.
-pub(crate) fn last_step_layers(layers: u32) -> u32 {
-    if layers <= 6 {
-        layers - 3
-    } else {
-        (layers - 3) / 2
-    }
-}
+/// The layers of pass B's last step, whose twiddles have a form of their own; `row_step` in ntt.cuh.
+pub(crate) const LAST_STEP: u32 = 2;
 
 /// Tiles of pass A, threads of a block and its bytes of shared memory.
 fn pass_a_shape(log_n: u32) -> (u32, u32, u32) {

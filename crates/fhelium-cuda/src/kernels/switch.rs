@@ -1,4 +1,4 @@
-//! Key switching: kernels/cuda/switch.cu.
+//! Key switching: kernels/cuda/switch.cu and finish.cu.
 
 use super::{
     Arguments, Basis, Core, Factor, Kernel, Kernels, LOG_HELD, Operand, arguments, pass_b_shape,
@@ -8,10 +8,10 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
 
-/// Keys that one launch serves; `KEYS` in switch.cu.
+/// Keys that one launch serves; `KEYS` in switch.cuh.
 pub(crate) const KEYS: usize = 16;
 
-/// What is added to a key switch's result; `Added` in switch.cu.
+/// What is added to a key switch's result; `Added` in switch.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Added {
@@ -73,7 +73,7 @@ pub(crate) struct Whole {
     pub digit_limbs: u32,
 }
 
-/// `Finish` in switch.cu.
+/// `Finish` in finish.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Finish {
@@ -103,8 +103,7 @@ arguments!(Whole, 104, [primes, extended, own.data, own_factor.data]);
 arguments!(Finish, 416, [primes, closing, moved, kept, added.a.data, added.b.data; targets KEYS]);
 
 pub(super) struct Switch {
-    inner_transform: Kernel<Inner>,
-    inner_product: Kernel<Inner>,
+    inner_fused: Kernel<Inner>,
     inner_flat: Kernel<Inner>,
     whole: Kernel<Whole>,
     finish_both: Kernel<Finish>,
@@ -143,11 +142,12 @@ impl Switch {
         fn load<A: Arguments>(device: &Device, name: String, threads: u32) -> Result<Kernel<A>> {
             Kernel::load(device, "switch", &name, threads)
         }
-        let inner = |digits| load(device, format!("inner_{lb}_{digits}_{suffix}"), threads);
-        let finish = |kind| load(device, format!("finish_{lb}_{kind}_{suffix}"), threads);
+        let finish = |kind: &str| {
+            let name = format!("finish_{lb}_{kind}_{suffix}");
+            Kernel::load(device, "finish", &name, threads)
+        };
         let switch = Switch {
-            inner_transform: inner("transform")?,
-            inner_product: inner("product")?,
+            inner_fused: load(device, format!("inner_{lb}_fused_{suffix}"), threads)?,
             inner_flat: load(device, format!("inner_{lb}_flat_{suffix}"), FLAT_THREADS)?,
             whole: load(device, format!("whole_{lb}_{suffix}"), threads)?,
             finish_both: finish("both")?,
@@ -155,8 +155,7 @@ impl Switch {
             finish_rescale: finish("rescale")?,
             ahead_shared,
         };
-        switch.inner_transform.allow_shared(ahead_shared)?;
-        switch.inner_product.allow_shared(ahead_shared)?;
+        switch.inner_fused.allow_shared(ahead_shared)?;
         Ok(switch)
     }
 }
@@ -182,15 +181,11 @@ impl Kernels {
         let switch = &self.switch;
         let (limbs, batch, keys) = (arguments.basis.limbs, arguments.batch, arguments.key_count);
         let (kernel, shared, grid) = match route {
-            Route::Fused => {
-                let product = arguments.own_factor.data != 0;
-                let kernel = if product {
-                    &switch.inner_product
-                } else {
-                    &switch.inner_transform
-                };
-                (kernel, switch.ahead_shared, [tiles, limbs, batch * keys])
-            }
+            Route::Fused => (
+                &switch.inner_fused,
+                switch.ahead_shared,
+                [tiles, limbs, batch * keys],
+            ),
             Route::Flat => {
                 let tiles = (1 << self.log_n) / (2 * FLAT_THREADS);
                 let blocks = (tiles * limbs * batch).max(1);

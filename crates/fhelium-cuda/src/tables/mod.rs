@@ -5,7 +5,7 @@ mod scheme;
 
 use crate::error::Result;
 use crate::kernels::{
-    Core, Factor, LOG_HELD, last_step_layers, matrix_pieces, quotient_place, row_words, split,
+    Core, Factor, LAST_STEP, LOG_HELD, matrix_pieces, quotient_place, row_words, split,
 };
 use crate::queue::{Buffer, Queue};
 use arithmetic::{
@@ -174,7 +174,7 @@ fn primes(
     core: Core,
     queue: &Arc<Queue>,
 ) -> Result<(Buffer, Buffer, Vec<u64>)> {
-    let order = twiddle_order(n.trailing_zeros());
+    let order = twiddle_order(n.trailing_zeros(), core);
     let words_each = match core {
         Core::Fp64 => order.len(),
         // Each table is followed by its Shoup words.
@@ -222,27 +222,32 @@ fn primes(
 }
 
 /// Which power of the bit-reversed order stands at each place of a table of twiddles, as ntt.cuh
-/// says: the first layers' in natural order, then those of pass B's last step in held order.
-fn twiddle_order(log_n: u32) -> Vec<u32> {
+/// says: the first layers' in natural order, then by row and thread what pass B's last step needs.
+fn twiddle_order(log_n: u32, core: Core) -> Vec<u32> {
     let (la, lb) = split(log_n);
-    let last_step = last_step_layers(lb);
-    let before = lb - last_step;
+    let before = lb - LAST_STEP;
     let threads = 1u32 << (lb - LOG_HELD);
     let natural = 0..1 << (la + before);
-    let held = (0..1u32 << la).flat_map(move |row| {
+    // Words of a group of residues: w(2 i); or nothing, w(i), w(2 i) and w(2 i + 1).
+    let entries: &[Option<(u32, u32)>] = match core {
+        Core::Fp64 => &[Some((1, 0))],
+        Core::Integer => &[None, Some((0, 0)), Some((1, 0)), Some((1, 1))],
+    };
+    let groups = 1 << (LOG_HELD - LAST_STEP);
+    let words: Vec<_> = (0..groups)
+        .flat_map(|group| entries.iter().map(move |&entry| (group, entry)))
+        .collect();
+    let held = (0..1u32 << la).flat_map(|row| {
         let root = (1 << la) + row;
-        (0..1 << (LOG_HELD - 1)).flat_map(move |slot| {
-            (0..2 * threads).map(move |place| {
-                let (thread, entry) = (place / 2, 2 * slot + place % 2);
-                let (group, within) = (entry >> last_step, entry & ((1 << last_step) - 1));
-                // The first entry of each group stands for nothing.
-                let Some(layer) = within.checked_ilog2() else {
-                    return 0;
-                };
-                let butterfly = within - (1 << layer);
+        let index = move |thread: u32, (group, entry): (u32, Option<(u32, u32)>)| {
+            entry.map_or(0, |(layer, butterfly)| {
                 let high = group * threads + thread;
                 (root << (before + layer)) + ((high << layer) | butterfly)
             })
+        };
+        // Two words of each thread side by side.
+        words.chunks(2).flat_map(move |pair| {
+            (0..threads).flat_map(move |thread| pair.iter().map(move |&word| index(thread, word)))
         })
     });
     natural.chain(held).collect()
@@ -405,17 +410,25 @@ fn product(basis: &[Modulus], modulus: Modulus) -> u64 {
 mod tests {
     use super::*;
 
-    /// Pass B's last layers use each of their twiddles once a group: all of them must be there.
+    /// Pass B's last layers use each of their twiddles once a group: all of them must be there, or
+    /// what they are made from.
     #[test]
-    fn the_held_order_has_every_twiddle_of_the_last_step() {
+    fn the_last_step_finds_every_twiddle_of_its_layers() {
         for log_n in 10..=17 {
-            let order = twiddle_order(log_n);
-            let (la, lb) = split(log_n);
-            let before = lb - last_step_layers(lb);
-            assert_eq!(order.len(), (1 << log_n) + (1 << (la + before)));
-            let mut found = vec![false; 1 << log_n];
-            order.iter().for_each(|&index| found[index as usize] = true);
+            let quarter = 1 << (log_n - LAST_STEP);
+            let place = |core| {
+                let order = twiddle_order(log_n, core);
+                let mut found = vec![false; 1 << log_n];
+                order.iter().for_each(|&index| found[index as usize] = true);
+                (order.len(), found)
+            };
+            let (words, found) = place(Core::Integer);
+            assert_eq!(words, (1 << log_n) + quarter);
             assert!(found.into_iter().all(|found| found), "N = 2^{log_n}");
+            let (words, found) = place(Core::Fp64);
+            assert_eq!(words, 2 * quarter);
+            let even = (2 * quarter..1 << log_n).step_by(2);
+            assert!(even.into_iter().all(|index| found[index]), "N = 2^{log_n}");
         }
     }
 
