@@ -1,7 +1,8 @@
 //! Compiles kernels/cuda and lists the images for `include_bytes!`.
 
 use fhelium_kernelc::{
-    Compiler, Error, Image, Options, Plan, Platform, SEARCH_VARIABLES, Sources, Target, find_nvrtc,
+    Budgets, Compiler, Error, Image, Options, Plan, Platform, SEARCH_VARIABLES, Sources, Target,
+    find_nvrtc,
 };
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,13 @@ fn images(out: &Path) -> Result<Vec<Image>, Error> {
         .nth(4)
         .unwrap_or(out)
         .join("fhelium-kernels");
-    Compiler::with_library(&nvrtc, &cache)?.compile(&Sources::open(&folder)?, &targets, &options)
+    let images = Compiler::with_library(&nvrtc, &cache)?.compile(
+        &Sources::open(&folder)?,
+        &targets,
+        &options,
+    )?;
+    Budgets::open(&folder)?.check(&images)?;
+    Ok(images)
 }
 
 fn write_table(out: &Path, images: &[Image]) -> std::io::Result<()> {

@@ -47,6 +47,12 @@ pub enum Error {
         /// The compiler's log, with files and lines.
         log: String,
     },
+    /// Kernels that take more than they may.
+    #[error("kernels outside their budgets:\n{log}")]
+    Budget {
+        /// A line for each.
+        log: String,
+    },
     /// A file that cannot be read or written.
     #[error("{path}: {source}")]
     File {

@@ -7,6 +7,7 @@
 //!
 //! Images hold no paths and no times, so the same sources give the same bytes anywhere.
 
+mod budget;
 mod cache;
 mod error;
 mod locate;
@@ -19,6 +20,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use budget::{Budgets, Usage};
 pub use error::Error;
 pub use locate::{PIP_LINE, SEARCH_VARIABLES, find_nvrtc};
 pub use plan::{Plan, Platform};

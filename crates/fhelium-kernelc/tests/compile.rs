@@ -2,7 +2,7 @@
 //!
 //! Needs NVRTC, which `pyproject.toml` names among the build requirements.
 
-use fhelium_kernelc::{Compiler, Error, Options, Sources, Target};
+use fhelium_kernelc::{Budgets, Compiler, Error, Options, Sources, Target, Usage};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -101,4 +101,55 @@ fn a_library_that_is_none_is_named() {
         .unwrap()
         .to_string();
     assert!(error.contains("libnvrtc.so.12"), "{error}");
+}
+
+#[test]
+fn a_kernel_outside_its_budget_is_named_with_what_it_takes() {
+    let kernel = "#include \"twice.cuh\"
+extern \"C\" __global__ void good(double* x) { x[threadIdx.x] = twice(x[threadIdx.x]); }
+extern \"C\" __global__ void local(double* x, int i) {
+    double values[64];
+    for (int k = 0; k < 64; ++k) values[k] = x[k + i];
+    x[threadIdx.x] = values[i];
+}\n";
+    let (kernels, cache) = (folder(kernel), tempfile::tempdir().unwrap());
+    let targets = [Target::Cubin(90), Target::Ptx(80)];
+    let images = Compiler::find(cache.path())
+        .unwrap()
+        .compile(
+            &Sources::open(kernels.path()).unwrap(),
+            &targets,
+            &Options::default(),
+        )
+        .unwrap();
+    let usages = Usage::of(&images[0].bytes).unwrap();
+    let names: Vec<&str> = usages.iter().map(|usage| &*usage.kernel).collect();
+    assert_eq!(names, ["good", "local"]);
+    assert!((1..=32).contains(&usages[0].registers) && usages[0].local == 0);
+    assert_eq!(usages[1].local, 64 * 8);
+
+    let check = |budgets: &str| {
+        std::fs::write(kernels.path().join(Budgets::FILE), budgets).unwrap();
+        Budgets::open(kernels.path())
+            .and_then(|budgets| budgets.check(&images))
+            .map_err(|error| error.to_string())
+    };
+    let error = check("good sm_80 255\ngood * 1 # far too few\n* * 255\n").unwrap_err();
+    let taken = usages[0].registers;
+    assert!(
+        error.contains(&format!(
+            "good.cu for sm_90: good takes {taken} registers, 1 in"
+        )),
+        "{error}"
+    );
+    assert!(
+        error.contains("local uses 512 bytes of local memory a thread, 0 in"),
+        "{error}"
+    );
+    check("good * 64\nlocal sm_9* 255 512\n").unwrap();
+    let error = check("good * 64\n").unwrap_err();
+    assert!(error.contains("local has no line in"), "{error}");
+    assert!(!error.contains("good takes"), "{error}");
+    let error = check("good 64\n").unwrap_err();
+    assert!(error.contains("budgets.txt:1: expected"), "{error}");
 }

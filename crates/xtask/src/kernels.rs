@@ -1,6 +1,6 @@
 //! `cargo xtask kernels`: every kernel file for every target, with what it costs.
 
-use fhelium_kernelc::{Compiler, Error, Image, Options, Sources, Target, kernels_folder};
+use fhelium_kernelc::{Budgets, Compiler, Error, Image, Options, Sources, Target, kernels_folder};
 use pico_args::Arguments;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,6 +37,7 @@ fn compile(
     }
     let compiler = Compiler::find(&cache)?;
     let images = compiler.compile(&Sources::open(kernels)?, targets, &Options::default())?;
+    Budgets::open(kernels)?.check(&images)?;
     if !check {
         for image in &images {
             let ending = match image.target {

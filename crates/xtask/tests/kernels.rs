@@ -34,7 +34,7 @@ fn images_are_written_and_listed_with_their_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let kernel = "extern \"C\" __global__ void set(int* x) { *x = 1; }\n";
     std::fs::write(folder.path().join("set.cu"), kernel).unwrap();
-    std::fs::write(folder.path().join("budgets.txt"), "set 32\n").unwrap();
+    std::fs::write(folder.path().join("budgets.txt"), "set * 32\n").unwrap();
 
     let checked = kernels(folder.path(), &["--check"]);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
