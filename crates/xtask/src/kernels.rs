@@ -1,6 +1,8 @@
 //! `cargo xtask kernels`: every kernel file for every target, with what it costs.
 
-use fhelium_kernelc::{Budgets, Compiler, Error, Image, Options, Sources, Target, kernels_folder};
+use fhelium_kernelc::{
+    Budgets, Compiler, Error, Image, Options, Sources, Target, Usage, kernels_folder,
+};
 use pico_args::Arguments;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,8 +23,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<(), String> {
         None => Target::SHIPPED.to_vec(),
     };
     let images = compile(&kernels, &targets, &output, check).map_err(|e| e.to_string())?;
-    print!("{}", table(&images));
-    Ok(())
+    print!("{}", table(&images).map_err(|e| e.to_string())?);
+    let budgets = Budgets::open(&kernels).map_err(|e| e.to_string())?;
+    budgets.check(&images).map_err(|e| e.to_string())
 }
 
 fn compile(
@@ -37,7 +40,6 @@ fn compile(
     }
     let compiler = Compiler::find(&cache)?;
     let images = compiler.compile(&Sources::open(kernels)?, targets, &Options::default())?;
-    Budgets::open(kernels)?.check(&images)?;
     if !check {
         for image in &images {
             let ending = match image.target {
@@ -51,23 +53,38 @@ fn compile(
     Ok(images)
 }
 
-/// A line for each image, and the sums.
-fn table(images: &[Image]) -> String {
-    let mut lines = format!(
-        "{:<14} {:<11} {:>10} {:>9}\n",
-        "file", "target", "bytes", "seconds"
-    );
-    let mut line = |file: &str, target: &str, bytes: usize, time: Option<Duration>| {
-        let seconds = time.map_or("cached".to_owned(), |t| format!("{:.2}", t.as_secs_f64()));
-        lines += &format!("{file:<14} {target:<11} {bytes:>10} {seconds:>9}\n");
+/// A line for each image, and the sums. The registers are the most of its kernels.
+fn table(images: &[Image]) -> Result<String, Error> {
+    let mut lines = String::new();
+    let mut line = |cells: [&str; 6]| {
+        let [file, target, kernels, registers, bytes, seconds] = cells;
+        lines += &format!(
+            "{file:<14} {target:<11} {kernels:>7} {registers:>9} {bytes:>10} {seconds:>8}\n"
+        );
     };
+    let seconds = |time: Option<Duration>| {
+        time.map_or("cached".to_owned(), |t| format!("{:.2}", t.as_secs_f64()))
+    };
+    line(["file", "target", "kernels", "registers", "bytes", "seconds"]);
     for image in images {
-        let target = image.target.to_string();
-        line(&image.stem, &target, image.bytes.len(), image.compile_time);
+        let usages = match image.target {
+            Target::Cubin(_) => Usage::of(&image.bytes)?,
+            // What a driver makes of it is not known here.
+            Target::Ptx(_) => Vec::new(),
+        };
+        let most = usages.iter().map(|usage| usage.registers).max();
+        line([
+            &image.stem,
+            &image.target.to_string(),
+            &most.map_or(String::new(), |_| usages.len().to_string()),
+            &most.map_or(String::new(), |most| most.to_string()),
+            &image.bytes.len().to_string(),
+            &seconds(image.compile_time),
+        ]);
     }
-    let bytes = images.iter().map(|image| image.bytes.len()).sum();
+    let bytes: usize = images.iter().map(|image| image.bytes.len()).sum();
     let compiled: Vec<Duration> = images.iter().filter_map(|i| i.compile_time).collect();
     let time = (!compiled.is_empty()).then(|| compiled.iter().sum());
-    line("all", "", bytes, time);
-    lines
+    line(["all", "", "", "", &bytes.to_string(), &seconds(time)]);
+    Ok(lines)
 }

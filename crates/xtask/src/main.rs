@@ -11,9 +11,10 @@ usage: cargo xtask COMMAND
 commands:
   kernels [--check] [--targets sm_90,...] [--kernels DIR] [--output DIR]
       Compile kernels/cuda for every shipped target, or the named ones, into
-      target/kernels, and print the bytes and the compile time of each image.
-      With --check, compile everything anew and write nothing: the exit status
-      says whether the kernels are free of errors and warnings.
+      target/kernels, and print the kernels, the most registers, the bytes and
+      the compile time of each image. With --check, compile everything anew and
+      write nothing. The exit status says whether the kernels are free of errors
+      and warnings and within kernels/cuda/budgets.txt.
 ";
 
 fn main() -> ExitCode {

@@ -64,6 +64,20 @@ fn a_warning_fails_with_its_line() {
 }
 
 #[test]
+fn a_kernel_beyond_its_budget_fails_a_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = "extern \"C\" __global__ void set(int* x) { *x = 1; }\n";
+    std::fs::write(folder.path().join("set.cu"), kernel).unwrap();
+    std::fs::write(folder.path().join("budgets.txt"), "set * 1\n").unwrap();
+    let checked = kernels(folder.path(), &["--check"]);
+    let error = text(&checked.stderr);
+    assert!(
+        !checked.status.success() && error.contains("set takes"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_is_not_understood_is_named() {
     for (arguments, name) in [
         (vec!["kernel"], "\"kernel\""),
