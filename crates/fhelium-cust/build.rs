@@ -32,7 +32,9 @@ fn stub(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
         .arg(folder.join("lib64/libcuda.cpp"))
         .arg("-o")
         .arg(&library))?;
-    println!("cargo:rustc-link-search=native={}", out.display());
+    // No search path: cargo would name its folder to every program that it runs, and a library of this
+    // name goes before the driver's own, libcuda.so.1, where cudarc looks.
+    println!("cargo:rustc-link-arg=-L{}", out.display());
 
     // A program that needs the library starts where there is one.
     let (source, program) = (out.join("starts.cpp"), out.join("starts"));
