@@ -1,12 +1,13 @@
 //! Guards that sums, slices, stacks and reshapes of batches on a device give the CPU's residues,
 //! shapes and refusals.
 
-mod host;
+mod contexts;
 
+use contexts::{contexts, has_kernels};
 use fhelium_ckks::{
     BatchSpan, CipherState, Ciphertext, Parameters, PlainState, Plaintext, Scale, SecretId,
 };
-use fhelium_cuda::{Context, ContextOptions, Device};
+use fhelium_cuda::Context;
 
 struct Bench {
     host: fhelium_ckks::Context,
@@ -18,16 +19,11 @@ struct Bench {
 impl Bench {
     /// `None` in a build without kernels.
     fn new() -> Option<Self> {
-        if fhelium_cuda::built_targets().is_empty() {
-            eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
+        if !has_kernels() {
             return None;
         }
-        host::device();
         let parameters = Parameters::builder(2, 40).log_n(10).allow_insecure(true);
-        let host = fhelium_ckks::Context::new(&parameters.build().unwrap(), Default::default());
-        let host = host.unwrap();
-        let device = Device::open(0).unwrap();
-        let device = Context::new(&host, &device, ContextOptions::default()).unwrap();
+        let (host, device) = contexts(&parameters.build().unwrap(), None);
         let randomness = fhelium_ckks::Randomness::from_seed_for_tests(3);
         let keys = fhelium_ckks::KeyGenerator::new(&host, &randomness);
         Some(Bench {

@@ -1,10 +1,11 @@
 //! Guards that arrays go to other libraries and come back without a copy, that each side's memory
 //! stays as long as the other uses it, and that arrays which are no tensors are refused.
 
-mod host;
+mod contexts;
 
+use contexts::any_context;
 use fhelium_cuda::dlpack::Shared;
-use fhelium_cuda::{Context, ContextOptions, Device, Tensor};
+use fhelium_cuda::{Context, Tensor};
 use fhelium_ir::{Attributes, DType, Tensor as Operation};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -27,23 +28,6 @@ struct Managed {
     shape: *mut i64,
     strides: *mut i64,
     byte_offset: u64,
-}
-
-/// `None` in a build without kernels.
-fn device() -> Option<Context> {
-    if fhelium_cuda::built_targets().is_empty() {
-        eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
-        return None;
-    }
-    host::device();
-    let parameters = fhelium_ckks::Parameters::builder(1, 40)
-        .log_n(10)
-        .allow_insecure(true)
-        .build()
-        .unwrap();
-    let host = fhelium_ckks::Context::new(&parameters, Default::default()).unwrap();
-    let device = Device::open(0).unwrap();
-    Some(Context::new(&host, &device, ContextOptions::default()).unwrap())
 }
 
 fn counted(device: &Context, shape: &[usize], strides: &[isize]) -> Tensor {
@@ -71,7 +55,7 @@ fn taken(managed: NonNull<c_void>, versioned: bool) -> Shared {
 
 #[test]
 fn arrays_come_back_with_the_same_memory_which_stays_while_anybody_uses_it() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let used = device.memory().used;
     for versioned in [true, false] {
         let tensor = counted(&device, &[2, 3, 4], &[12, 4, 1]);
@@ -104,7 +88,7 @@ fn arrays_come_back_with_the_same_memory_which_stays_while_anybody_uses_it() {
 
 #[test]
 fn arrays_that_are_no_tensors_are_refused_and_given_back() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let used = device.memory().used;
     type Change = (&'static str, fn(&mut Managed));
     let changes: [Change; 7] = [
@@ -129,7 +113,7 @@ fn arrays_that_are_no_tensors_are_refused_and_given_back() {
 
 #[test]
 fn arrays_without_strides_are_row_major() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let tensor = counted(&device, &[2, 3, 4], &[12, 4, 1]);
     let managed = given(&tensor, true);
     // SAFETY: exported and not yet taken over.

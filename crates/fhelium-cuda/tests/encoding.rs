@@ -1,10 +1,11 @@
 //! Guards that a device encodes and decodes as the CPU does: integers and lifts exactly, the
 //! complex transform within its stated bound of rounding.
 
-mod host;
+mod contexts;
 
+use contexts::{contexts, has_kernels};
 use fhelium_ckks::{Complex64, Message, Parameters, PlainState, Plaintext, Randomness, Scale};
-use fhelium_cuda::{Context, ContextOptions, Core, CudaError, Device};
+use fhelium_cuda::{Context, Core, CudaError};
 use num_bigint::BigInt;
 
 struct Bench {
@@ -15,17 +16,10 @@ struct Bench {
 impl Bench {
     /// None in a build without kernels.
     fn new(parameters: &Parameters, core: Option<Core>) -> Option<Self> {
-        if fhelium_cuda::built_targets().is_empty() {
-            eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
+        if !has_kernels() {
             return None;
         }
-        host::device();
-        let host = fhelium_ckks::Context::new(parameters, Default::default()).unwrap();
-        let options = ContextOptions {
-            core,
-            ..ContextOptions::default()
-        };
-        let device = Context::new(&host, &Device::open(0).unwrap(), options).unwrap();
+        let (host, device) = contexts(parameters, core);
         Some(Bench { host, device })
     }
 

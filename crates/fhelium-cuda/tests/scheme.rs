@@ -2,12 +2,13 @@
 //! the same randomness, and that encoding and decoding are the CPU's but for the rounding of the
 //! transform.
 
-mod host;
+mod contexts;
 
+use contexts::{contexts, has_kernels};
 use fhelium_ckks::{
     Ciphertext, Complex64, KeyKind, Message, NoiseFlooding, Parameters, Plaintext, Randomness,
 };
-use fhelium_cuda::{Context, ContextOptions, Core, CudaError, Device};
+use fhelium_cuda::{Context, Core, CudaError};
 
 const CORES: [Core; 2] = [Core::Fp64, Core::Integer];
 
@@ -20,17 +21,10 @@ struct Bench {
 impl Bench {
     /// None in a build without kernels.
     fn new(parameters: &Parameters, core: Option<Core>) -> Option<Self> {
-        if fhelium_cuda::built_targets().is_empty() {
-            eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
+        if !has_kernels() {
             return None;
         }
-        host::device();
-        let host = fhelium_ckks::Context::new(parameters, Default::default()).unwrap();
-        let options = ContextOptions {
-            core,
-            ..ContextOptions::default()
-        };
-        let device = Context::new(&host, &Device::open(0).unwrap(), options).unwrap();
+        let (host, device) = contexts(parameters, core);
         Some(Bench { host, device })
     }
 

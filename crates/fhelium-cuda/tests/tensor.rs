@@ -1,13 +1,14 @@
 //! Guards that clear tensors on a device are the CPU's: the same elements, in the same order in
 //! memory, with the same refusals, for every operation, element type, shape and view.
 
-mod host;
+mod contexts;
 mod tensors;
 
+use contexts::any_context;
 use fhelium_cuda::CudaError;
 use fhelium_ir::{Attribute, Attributes, DType, Tensor as Operation};
 use fhelium_runtime::tensor::{Tensor, evaluate};
-use tensors::{Pair, Tolerance, Words, device, run, same, up};
+use tensors::{Pair, Tolerance, Words, run, same, up};
 
 const FUNCTIONS: [Operation; 6] = [
     Operation::Exp,
@@ -28,7 +29,7 @@ fn function_tolerance(dtype: DType) -> Tolerance {
 
 #[test]
 fn elementwise_operations_of_every_type_give_the_elements_of_the_cpu() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let mut words = Words(1);
     let none = Attributes::new();
     for left in DType::ALL {
@@ -90,7 +91,7 @@ fn elementwise_operations_of_every_type_give_the_elements_of_the_cpu() {
 
 #[test]
 fn powers_give_the_elements_of_the_cpu() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let mut words = Words(2);
     let none = Attributes::new();
     let power = |x: &Pair, y: &Pair| run(&device, Operation::Pow, &[x, y], &none);
@@ -145,7 +146,7 @@ fn powers_give_the_elements_of_the_cpu() {
 
 #[test]
 fn constants_are_those_of_the_cpu() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let complex = Attribute::Complex(
         fhelium_ir::Real::new(0.1),
         fhelium_ir::Real::new(f64::NEG_INFINITY),
@@ -251,7 +252,7 @@ fn movement(words: &mut Words, shape: &[usize]) -> (Operation, Attributes) {
 
 #[test]
 fn random_programs_give_the_elements_of_the_cpu() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     for seed in 0..40 {
         let mut words = Words(1000 + seed);
         let mut pool: Vec<Pair> = (0..5)
@@ -304,7 +305,7 @@ fn random_programs_give_the_elements_of_the_cpu() {
 
 #[test]
 fn tensors_outside_their_bytes_are_refused() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let up = |dtype, shape: &[usize], strides: &[isize], bytes: &[u8]| {
         device.upload_tensor(dtype, shape, strides, bytes).map(drop)
     };
@@ -326,7 +327,7 @@ fn tensors_outside_their_bytes_are_refused() {
 
 #[test]
 fn a_captured_graph_computes_tensors_again_for_new_elements() {
-    let Some(device) = device() else { return };
+    let Some(device) = any_context() else { return };
     let mut words = Words(6);
     let none = Attributes::new();
     let x = up(&device, words.tensor(DType::F64, &[4, 300], false));

@@ -3,15 +3,17 @@
 // Each test program uses its part of this.
 #![allow(dead_code)]
 
-#[path = "../host/mod.rs"]
-mod host;
+#[path = "../contexts/mod.rs"]
+mod contexts;
 
+pub use contexts::{has_kernels, open};
+
+use contexts::contexts;
 use fhelium_ckks::{
     CipherState, Ciphertext, KeyGenerator, KeySwitchKey, Parameters, PlainState, Plaintext,
     Randomness, Scale, SecretId,
 };
-use fhelium_cuda::{Context, ContextOptions, Core, Device};
-use std::sync::Arc;
+use fhelium_cuda::{Context, Core};
 
 /// A stream of words (S. Vigna, "SplitMix64").
 pub struct Words(pub u64);
@@ -53,12 +55,7 @@ pub const STEPS: [i64; 5] = [1, -1, 3, 100, 7];
 
 impl Bench {
     pub fn new(parameters: &Parameters, core: Option<Core>) -> Self {
-        let host = fhelium_ckks::Context::new(parameters, Default::default()).unwrap();
-        let options = ContextOptions {
-            core,
-            ..ContextOptions::default()
-        };
-        let device = Context::new(&host, &open(), options).unwrap();
+        let (host, device) = contexts(parameters, core);
         let randomness = Randomness::from_seed_for_tests(5);
         let keys = KeyGenerator::new(&host, &randomness);
         let secret = keys.secret().unwrap();
@@ -156,20 +153,6 @@ impl Bench {
             );
         }
     }
-}
-
-/// Whether there is something to run: a build without kernels has nothing.
-pub fn has_kernels() -> bool {
-    let built = !fhelium_cuda::built_targets().is_empty();
-    if !built {
-        eprintln!("skipped: built without kernels");
-    }
-    built
-}
-
-pub fn open() -> Arc<Device> {
-    host::device();
-    Device::open(0).unwrap()
 }
 
 pub fn is_emulated() -> bool {

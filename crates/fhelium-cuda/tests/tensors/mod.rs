@@ -3,8 +3,7 @@
 // Each test program uses its part of this.
 #![allow(dead_code)]
 
-use crate::host;
-use fhelium_cuda::{Context, ContextOptions, Device};
+use fhelium_cuda::Context;
 use fhelium_ir::layout::{inverse_order, memory_order, row_major};
 use fhelium_ir::{Attributes, DType, Tensor as Operation};
 use fhelium_runtime::tensor::{Tensor, evaluate};
@@ -87,23 +86,6 @@ impl Words {
 pub struct Pair {
     pub host: Tensor,
     pub device: fhelium_cuda::Tensor,
-}
-
-/// `None` in a build without kernels.
-pub fn device() -> Option<Context> {
-    if fhelium_cuda::built_targets().is_empty() {
-        eprintln!("skipped: built without kernels (FHELIUM_CUDA=off)");
-        return None;
-    }
-    host::device();
-    let parameters = fhelium_ckks::Parameters::builder(1, 40)
-        .log_n(10)
-        .allow_insecure(true)
-        .build()
-        .unwrap();
-    let host = fhelium_ckks::Context::new(&parameters, Default::default()).unwrap();
-    let device = Device::open(0).unwrap();
-    Some(Context::new(&host, &device, ContextOptions::default()).unwrap())
 }
 
 /// The host's tensor with its order in memory.
