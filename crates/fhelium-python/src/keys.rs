@@ -4,7 +4,7 @@ use crate::errors::{OrRaise, raise};
 use crate::ir::PyType;
 use crate::parameters::PyParameters;
 use crate::saving::{Reduced, reduce, refuse_pickling};
-use crate::values::{device_note, engine_on};
+use crate::values::{device_note, engine_on, moved};
 use fhelium_ckks::{KeyKind, Parameters, normalize_step};
 use fhelium_runtime::persist::Object;
 use fhelium_runtime::{
@@ -109,13 +109,10 @@ impl PySecretKey {
 
     /// The same key on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        if own.key.device() == device {
-            return Ok(slf.clone());
-        }
-        let engine = engine_on(py, &own.parameters, device)?;
-        Bound::new(py, own.placed(py, &engine)?)
+        moved(slf, own.key.device(), device, &own.parameters, |engine| {
+            Bound::new(py, own.placed(py, engine)?)
+        })
     }
 
     /// Bytes.
@@ -165,13 +162,10 @@ impl PyPublicKey {
 
     /// The same key on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        if own.key.device() == device {
-            return Ok(slf.clone());
-        }
-        let engine = engine_on(py, &own.parameters, device)?;
-        Bound::new(py, own.placed(py, &engine)?)
+        moved(slf, own.key.device(), device, &own.parameters, |engine| {
+            Bound::new(py, own.placed(py, engine)?)
+        })
     }
 
     /// Bytes.
@@ -244,13 +238,10 @@ impl PyEvaluationKey {
 
     /// The same key on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        if own.key.device() == device {
-            return Ok(slf.clone());
-        }
-        let engine = engine_on(py, &own.parameters, device)?;
-        Bound::new(py, own.placed(py, &engine)?)
+        moved(slf, own.key.device(), device, &own.parameters, |engine| {
+            Bound::new(py, own.placed(py, engine)?)
+        })
     }
 
     /// Bytes: one half and the seed of the other.
@@ -418,13 +409,14 @@ impl PyKeySet {
 
     /// The same keys on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        if own.keys.secret.device() == device {
-            return Ok(slf.clone());
-        }
-        let engine = engine_on(py, &own.parameters, device)?;
-        Bound::new(py, own.placed(py, &engine)?)
+        moved(
+            slf,
+            own.keys.secret.device(),
+            device,
+            &own.parameters,
+            |engine| Bound::new(py, own.placed(py, engine)?),
+        )
     }
 
     /// The key that decrypts.

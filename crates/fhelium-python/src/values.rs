@@ -39,6 +39,22 @@ pub fn engine_on(py: Python<'_>, parameters: &Parameters, device: Device) -> PyR
     py.detach(|| Engine::on(parameters, device)).or_raise()
 }
 
+/// What `.to` gives of an object that is at `now`: the object where it is there already, else what
+/// `placed` makes of it for an engine of its parameters there.
+pub fn moved<'py, T>(
+    object: &Bound<'py, T>,
+    now: Device,
+    device: &str,
+    parameters: &Parameters,
+    placed: impl FnOnce(&Arc<Engine>) -> PyResult<Bound<'py, T>>,
+) -> PyResult<Bound<'py, T>> {
+    let device = device.parse::<Device>().or_raise()?;
+    if now == device {
+        return Ok(object.clone());
+    }
+    placed(&engine_on(object.py(), parameters, device)?)
+}
+
 /// The part of a `repr` that names a device; nothing for host memory.
 pub fn device_note(device: Device) -> String {
     match device {
@@ -141,13 +157,11 @@ impl PyCiphertext {
 
     /// The same ciphertext on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, PyAny>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        if own.value.device() == device {
-            return Ok(slf.clone().into_any());
-        }
-        let engine = engine_on(py, own.attachment.parameters(), device)?;
-        own.placed(py, &engine)
+        let (now, parameters) = (own.value.device(), own.attachment.parameters());
+        moved(slf.as_any(), now, device, parameters, |engine| {
+            own.placed(py, engine)
+        })
     }
 
     /// The residues, shape (batch..., parts, primes, N) in the transform domain: for tests.
@@ -242,13 +256,11 @@ impl PyPlaintext {
 
     /// The same plaintext on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, PyAny>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        if own.value.device() == device {
-            return Ok(slf.clone().into_any());
-        }
-        let engine = engine_on(py, own.attachment.parameters(), device)?;
-        own.placed(py, &engine)
+        let (now, parameters) = (own.value.device(), own.attachment.parameters());
+        moved(slf.as_any(), now, device, parameters, |engine| {
+            own.placed(py, engine)
+        })
     }
 
     #[getter]
