@@ -3,7 +3,7 @@
 use crate::error::{CudaError, Result, driver};
 use crate::images::{self, built_targets};
 use crate::probe::probe;
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUfunction};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 use parking_lot::Mutex;
@@ -24,6 +24,8 @@ pub struct Device {
     fast_fp64: bool,
     overlaps_launches: bool,
     modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+    /// Kernels' names by their handles, which the driver tells only since CUDA 12.3.
+    names: Mutex<HashMap<usize, String>>,
 }
 
 impl Device {
@@ -94,7 +96,8 @@ impl Device {
             fast_fp64: single_to_double <= 4,
             // Programmatic dependent launches, and their capture, are of Hopper and CUDA 12.3.
             overlaps_launches: capability >= 90 && driver_version >= 12030,
-            modules: Mutex::new(HashMap::new()),
+            modules: Mutex::default(),
+            names: Mutex::default(),
         })
     }
 
@@ -145,9 +148,18 @@ impl Device {
     /// A kernel by its file and name.
     pub(crate) fn function(&self, stem: &'static str, name: &str) -> Result<CudaFunction> {
         let module = self.module(stem)?;
-        module
+        let function = module
             .load_function(name)
-            .map_err(driver("looking up a kernel"))
+            .map_err(driver("looking up a kernel"))?;
+        let handle = function.cu_function() as usize;
+        self.names.lock().insert(handle, name.to_owned());
+        Ok(function)
+    }
+
+    /// The name of a kernel that was looked up here.
+    pub(crate) fn name_of(&self, function: CUfunction) -> String {
+        let names = self.names.lock();
+        names.get(&(function as usize)).cloned().unwrap_or_default()
     }
 
     fn module(&self, stem: &'static str) -> Result<Arc<CudaModule>> {

@@ -24,7 +24,7 @@ mod values;
 pub use context::{Context, ContextOptions};
 pub use device::Device;
 pub use error::{CudaError, Result};
-pub use graph::{DeviceValue, Graph, Replay};
+pub use graph::{DeviceValue, Graph, Replay, StepTime};
 pub use images::built_targets;
 pub use kernels::Core;
 pub use keys::{EncryptionKey, KeySwitchKey, PublicKey, SecretKey};

@@ -274,6 +274,45 @@ fn replays_from_several_threads_do_not_mix() {
     });
 }
 
+/// Guards that a profile tells which kernels run, in which order and on how much memory.
+#[test]
+fn a_profile_names_each_launch_and_the_memory_that_it_is_given() {
+    if !has_kernels() {
+        return;
+    }
+    let mut bench = bench();
+    let operands = [bench.ciphertext(1, 2, &[]), bench.ciphertext(1, 2, &[])];
+    let device = &bench.device;
+    let inputs = operands.each_ref().map(|a| device.upload(a).unwrap());
+    let key = device.upload_key(&bench.relinearization).unwrap();
+    let graph = device
+        .capture(&inputs, |of| {
+            let sum = device.add(&of[0], &of[1])?;
+            Ok::<_, CudaError>(vec![device.multiply_relinearize(&sum, &of[1], &key)?])
+        })
+        .unwrap();
+    let steps = graph.profile(&inputs, 1).unwrap();
+    assert_eq!(steps.len(), graph.steps());
+    assert!(steps[0].kernel.starts_with("add"), "{:?}", steps[0]);
+    let bytes = 8 * inputs[0].buffer().words();
+    assert_eq!(steps[0].bytes, 3 * bytes, "two operands and their sum");
+    // One launch reads the whole key.
+    let key_bytes = 8 * key.buffer().words();
+    assert!(steps.iter().any(|step| step.bytes > key_bytes), "{steps:?}");
+    for step in &steps {
+        assert!(!step.kernel.is_empty() && step.bytes > 0, "{step:?}");
+        assert!(!step.grid.contains(&0) && step.threads > 0, "{step:?}");
+        assert!(step.in_turn.is_finite() && step.repeated >= 0.0, "{step:?}");
+    }
+    // The graph is as good as before.
+    let result = graph.replay(&inputs).unwrap().remove(0);
+    let sum = bench.host.add(&operands[0], &operands[1]).unwrap();
+    let expected = bench
+        .host
+        .multiply_relinearize(&sum, &operands[1], &bench.relinearization);
+    bench.same("the product", expected, Ok(result));
+}
+
 /// A stream as another library would make it.
 fn foreign_stream() -> sys::CUstream {
     let mut stream = std::ptr::null_mut();

@@ -135,6 +135,11 @@ impl Block {
     pub(super) fn owner(&self) -> &Owner {
         &self.owner
     }
+
+    /// Where it starts and how many bytes it has.
+    pub(super) fn range(&self) -> (CUdeviceptr, usize) {
+        (self.pointer, self.bytes)
+    }
 }
 
 impl Drop for Block {

@@ -93,12 +93,50 @@ pub(crate) struct Patch {
 pub(crate) struct Recording {
     pub steps: Vec<Step>,
     pub patches: Vec<Patch>,
+    /// Bytes of the memory that each step is given, what a step takes twice counted twice; without
+    /// the tables.
+    pub bytes: Vec<usize>,
     /// Words of memory that it needs besides what is bound.
     pub workspace_words: usize,
     /// Whether secrets are in that memory for a while.
     pub secret: bool,
     /// Never read: the recorded addresses are theirs.
     pub _kept: Vec<Arc<Block>>,
+}
+
+impl State {
+    /// Bytes of the memory behind each step's addresses, each up to the next one or to the end.
+    fn bytes_given(&self) -> Vec<usize> {
+        let places = self.places.iter().map(|place| (place.start, place.bytes));
+        let kept = self.kept.iter().map(|block| block.range());
+        let mut regions: Vec<(CUdeviceptr, usize)> = kept.chain(places).collect();
+        regions.sort_unstable();
+        let end_of = |address: CUdeviceptr| {
+            let after = regions.partition_point(|&(start, _)| start <= address);
+            let (start, bytes) = *regions.get(after.checked_sub(1)?)?;
+            let end = start + bytes as u64;
+            (address < end).then_some(end)
+        };
+        let mut given: Vec<usize> = vec![0; self.steps.len()];
+        for of_step in self.addresses.chunk_by(|a, b| a.0 == b.0) {
+            let Some(&(step, _)) = of_step.first() else {
+                continue;
+            };
+            let words = &self.steps[step].words;
+            let mut starts: Vec<_> = of_step.iter().map(|&(_, word)| words[word]).collect();
+            starts.sort_unstable();
+            let bytes = starts.iter().filter_map(|&start| {
+                let end = end_of(start)?;
+                let next = starts[starts.partition_point(|&other| other <= start)..].first();
+                Some((next.map_or(end, |&next| next.min(end)) - start) as usize)
+            });
+            given[step] = match self.steps[step].action {
+                Action::Launch(_) => bytes.sum(),
+                Action::Copy { bytes } => 2 * bytes,
+            };
+        }
+        given
+    }
 }
 
 /// No device has memory there.
@@ -172,6 +210,7 @@ impl Recorder {
         let state = &mut *self.state.lock();
         state.closed = true;
         state.free.clear();
+        let bytes = state.bytes_given();
         let mut end = 0;
         let stands: Vec<Stand> = state
             .places
@@ -217,6 +256,7 @@ impl Recorder {
         Recording {
             steps: std::mem::take(&mut state.steps),
             patches,
+            bytes,
             secret: state.secret,
             workspace_words: end as usize / size_of::<u64>(),
             _kept: std::mem::take(&mut state.kept),

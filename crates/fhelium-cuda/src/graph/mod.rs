@@ -4,27 +4,19 @@
 //! [`Graph`] binds real values to them at each replay. Results are new values, and intermediate
 //! ones take memory from the queue as the work itself would: a graph holds none between replays.
 
+mod profile;
+mod values;
+
+pub use profile::StepTime;
+pub use values::DeviceValue;
+
 use crate::context::Context;
 use crate::error::{CudaError, Result};
 use crate::executable::Executable;
-use crate::keys::KeySwitchKey;
-use crate::queue::{Action, Buffer, Patch, Recorder, Recording, Step};
-use crate::values::{Ciphertext, Plaintext};
+use crate::queue::{Action, Buffer, Patch, Queue, Recorder, Recording, Step};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-
-/// A value on a device that recorded work takes or gives: one buffer, and what is known about it.
-pub trait DeviceValue: Clone + fmt::Debug {
-    /// Its residues.
-    fn buffer(&self) -> &Arc<Buffer>;
-
-    /// The same with other memory.
-    fn with_buffer(&self, buffer: Arc<Buffer>) -> Self;
-
-    /// Whether work that was recorded for the one does for the other: all but the residues is equal.
-    fn is_like(&self, other: &Self) -> bool;
-}
 
 /// How a graph is put into the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,8 +64,8 @@ struct State {
     /// The addresses that the steps hold now: inputs, made results, workspace.
     bound: Vec<u64>,
     executable: Option<Executable>,
-    /// Whether the steps were bound anew since the executable was.
-    stale: bool,
+    /// Which of the bound addresses are not those that the executable holds.
+    stale: Vec<bool>,
 }
 
 impl Context {
@@ -138,7 +130,7 @@ impl<V: DeviceValue> Graph<V> {
                 bound: vec![0; bound.len() + 1],
                 recording,
                 executable: None,
-                stale: false,
+                stale: vec![false; bound.len() + 1],
             }),
             inputs,
             results,
@@ -161,6 +153,30 @@ impl<V: DeviceValue> Graph<V> {
     /// # Errors
     /// As [`replay`](Self::replay).
     pub fn replay_by(&self, replay: Replay, inputs: &[V]) -> Result<Vec<V>> {
+        let ((), made) = self.with_bound("replay", inputs, |state| {
+            // SAFETY: what is bound is live, with the sizes that were recorded.
+            unsafe { state.run(&self.context, replay) }
+        })?;
+        Ok(self
+            .results
+            .iter()
+            .map(|(value, origin)| match *origin {
+                // A view of it, perhaps.
+                Origin::Input(index) => value.with_buffer(inputs[index].buffer().clone()),
+                Origin::Made(index) => value.with_buffer(made[index].clone()),
+                Origin::Constant => value.clone(),
+            })
+            .collect())
+    }
+
+    /// Calls `work` with the steps bound to these inputs, to new results, which it returns, and to
+    /// a workspace, which lives as long as the call.
+    fn with_bound<R>(
+        &self,
+        operation: &'static str,
+        inputs: &[V],
+        work: impl FnOnce(&mut State) -> Result<R>,
+    ) -> Result<(R, Vec<Arc<Buffer>>)> {
         self.check(inputs)?;
         let queue = self.context.queue();
         let _order = queue.lock();
@@ -168,7 +184,7 @@ impl<V: DeviceValue> Graph<V> {
             .iter()
             .map(|input| ("input", &**input.buffer()))
             .collect();
-        let joined = self.context.join("replay", &operands)?;
+        let joined = self.context.join(operation, &operands)?;
         let workspace = queue.allocate_as(self.workspace_words, self.secret)?;
         let made = self
             .made
@@ -180,20 +196,13 @@ impl<V: DeviceValue> Graph<V> {
             .map(|input| input.buffer().address())
             .chain(made.iter().map(|buffer| buffer.address()))
             .chain([workspace.address()]);
-        // SAFETY: the inputs have the words that those of the recording had, and were joined; the
-        // rest has just been made with as many as were recorded.
-        unsafe { self.state.lock().run(&self.context, replay, addresses)? };
+        let state = &mut *self.state.lock();
+        // The inputs have the words that those of the recording had, and were joined; the rest has
+        // just been made with as many as were recorded.
+        state.bind(addresses);
+        let result = work(state)?;
         joined.leave()?;
-        Ok(self
-            .results
-            .iter()
-            .map(|(value, origin)| match *origin {
-                // A view of it, perhaps.
-                Origin::Input(index) => value.with_buffer(inputs[index].buffer().clone()),
-                Origin::Made(index) => value.with_buffer(made[index].clone()),
-                Origin::Constant => value.clone(),
-            })
-            .collect())
+        Ok((result, made))
     }
 
     fn check(&self, inputs: &[V]) -> Result<()> {
@@ -250,14 +259,8 @@ fn preferred(steps: &[Step]) -> Replay {
 }
 
 impl State {
-    /// # Safety
-    /// The addresses are those of live buffers of the recorded sizes: inputs, results, workspace.
-    unsafe fn run(
-        &mut self,
-        context: &Context,
-        replay: Replay,
-        addresses: impl Iterator<Item = u64>,
-    ) -> Result<()> {
+    /// Puts the addresses into the steps.
+    fn bind(&mut self, addresses: impl Iterator<Item = u64>) {
         let changed: Vec<bool> = self
             .bound
             .iter_mut()
@@ -265,26 +268,32 @@ impl State {
             .map(|(bound, address)| std::mem::replace(bound, address) != address)
             .collect();
         let Recording { steps, patches, .. } = &mut self.recording;
-        let stale = |patch: &&Patch| changed[patch.buffer];
-        for patch in patches.iter().filter(stale) {
+        for patch in patches.iter().filter(|patch| changed[patch.buffer]) {
             steps[patch.step].words[patch.word] = self.bound[patch.buffer] + patch.offset;
         }
+        for (stale, changed) in self.stale.iter_mut().zip(changed) {
+            *stale |= changed;
+        }
+    }
+
+    /// # Safety
+    /// The bound addresses are those of live buffers of the recorded sizes.
+    unsafe fn run(&mut self, context: &Context, replay: Replay) -> Result<()> {
         let queue = context.queue();
         // A graph can be no part of what is being recorded or captured: its steps can.
         if replay == Replay::Launches || queue.is_capturing() {
-            self.stale |= changed.contains(&true);
-            for (index, step) in steps.iter().enumerate() {
-                let addresses = addresses_of(patches, index);
-                // SAFETY: the caller's promise for what is bound; the recording keeps the rest.
-                unsafe { queue.submit(step.action, &step.words, addresses)? };
+            for index in 0..self.recording.steps.len() {
+                // SAFETY: the caller's promise.
+                unsafe { self.submit(queue, index)? };
             }
             return Ok(());
         }
+        let Recording { steps, patches, .. } = &self.recording;
         // Taken out, so that one that is only half updated does not stay.
         let executable = match self.executable.take() {
             Some(executable) => {
                 let mut last = None;
-                for patch in patches.iter().filter(|patch| self.stale || stale(patch)) {
+                for patch in patches.iter().filter(|patch| self.stale[patch.buffer]) {
                     if last.replace(patch.step) != Some(patch.step) {
                         executable.update(patch.step, &steps[patch.step])?;
                     }
@@ -293,10 +302,21 @@ impl State {
             }
             None => Executable::new(context.device(), steps)?,
         };
-        self.stale = false;
+        self.stale.fill(false);
         let executable = self.executable.insert(executable);
         // SAFETY: the caller's promise, as above.
         unsafe { queue.launch_graph(executable) }
+    }
+
+    /// Puts one step into the queue.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn submit(&self, queue: &Queue, index: usize) -> Result<()> {
+        let Recording { steps, patches, .. } = &self.recording;
+        let step = &steps[index];
+        // SAFETY: the caller's promise for what is bound; the recording keeps the rest.
+        unsafe { queue.submit(step.action, &step.words, addresses_of(patches, index)) }
     }
 }
 
@@ -318,63 +338,5 @@ impl<V> fmt::Debug for Graph<V> {
             self.preferred,
             self.context.device()
         )
-    }
-}
-
-impl DeviceValue for Ciphertext {
-    fn buffer(&self) -> &Arc<Buffer> {
-        &self.data
-    }
-
-    fn with_buffer(&self, data: Arc<Buffer>) -> Self {
-        Ciphertext {
-            data,
-            ..self.clone()
-        }
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        self.parameters == other.parameters
-            && self.secret == other.secret
-            && self.state == other.state
-            && self.batch_shape == other.batch_shape
-    }
-}
-
-impl DeviceValue for Plaintext {
-    fn buffer(&self) -> &Arc<Buffer> {
-        &self.data
-    }
-
-    fn with_buffer(&self, data: Arc<Buffer>) -> Self {
-        Plaintext {
-            data,
-            ..self.clone()
-        }
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        self.parameters == other.parameters
-            && self.state == other.state
-            && self.batch_shape == other.batch_shape
-    }
-}
-
-impl DeviceValue for KeySwitchKey {
-    fn buffer(&self) -> &Arc<Buffer> {
-        &self.data
-    }
-
-    fn with_buffer(&self, data: Arc<Buffer>) -> Self {
-        KeySwitchKey {
-            data,
-            ..self.clone()
-        }
-    }
-
-    fn is_like(&self, other: &Self) -> bool {
-        self.parameters == other.parameters
-            && self.secret == other.secret
-            && self.kind == other.kind
     }
 }
