@@ -274,6 +274,50 @@ fn replays_from_several_threads_do_not_mix() {
     });
 }
 
+/// Guards that replays settle on one way, on whatever streams they are, with the residues all along.
+#[test]
+fn the_faster_way_is_known_after_some_replays() {
+    if !has_kernels() {
+        return;
+    }
+    let mut bench = bench();
+    let operand = bench.ciphertext(1, 2, &[]);
+    let device = &bench.device;
+    let input = [device.upload(&operand).unwrap()];
+    let graph = device
+        .capture(&input, |of| {
+            device.negate(&of[0]).map(|negated| vec![negated])
+        })
+        .unwrap();
+    assert_eq!(graph.chosen(), None);
+    assert!(format!("{graph:?}").contains("not decided"), "{graph:?}");
+    let stream = foreign_stream();
+    let mut replays = 0;
+    while graph.chosen().is_none() {
+        replays += 1;
+        assert!(replays < 40, "not decided after {replays} replays");
+        let result = if replays % 5 == 0 {
+            // SAFETY: the stream lives to the end of the test.
+            unsafe { device.on_stream(stream as usize, || graph.replay(&input)) }
+        } else {
+            graph.replay(&input)
+        };
+        bench.same(
+            "-a",
+            bench.host.negate(&operand),
+            Ok(result.unwrap().remove(0)),
+        );
+    }
+    let chosen = graph.chosen();
+    for _ in 0..3 {
+        let result = graph.replay(&input).unwrap().remove(0);
+        bench.same("-a", bench.host.negate(&operand), Ok(result));
+    }
+    assert_eq!(graph.chosen(), chosen, "decided once");
+    // SAFETY: made above; what ran on it was waited for.
+    unsafe { sys::cuStreamDestroy_v2(stream) }.result().unwrap();
+}
+
 /// Guards that a profile tells which kernels run, in which order and on how much memory.
 #[test]
 fn a_profile_names_each_launch_and_the_memory_that_it_is_given() {

@@ -242,7 +242,7 @@ impl Bench {
                 graph.replay_by(Replay::Graph, of)
             }],
         )?;
-        let chosen = match graph.preferred() {
+        let chosen = match self.choose(&graph, sets)? {
             Replay::Launches => launches,
             Replay::Graph => replayed,
         };
@@ -261,6 +261,18 @@ impl Bench {
             kernels::print(&graph.profile(&sets[0], kernels::RUNS)?);
         }
         Ok(())
+    }
+
+    /// Replays as a compiled program would, until it is known by which way.
+    fn choose(&self, graph: &Graph<fhelium_cuda::Ciphertext>, sets: &[Values]) -> Result<Replay> {
+        for set in sets.iter().cycle() {
+            if let Some(chosen) = graph.chosen() {
+                return Ok(chosen);
+            }
+            graph.replay(set)?;
+            self.device.synchronize()?;
+        }
+        unreachable!("there are sets")
     }
 
     /// Microseconds of a run by each of the ways, which take turns, the median over all.

@@ -4,6 +4,7 @@
 //! [`Graph`] binds real values to them at each replay. Results are new values, and intermediate
 //! ones take memory from the queue as the work itself would: a graph holds none between replays.
 
+mod choice;
 mod profile;
 mod values;
 
@@ -13,7 +14,8 @@ pub use values::DeviceValue;
 use crate::context::Context;
 use crate::error::{CudaError, Result};
 use crate::executable::Executable;
-use crate::queue::{Action, Buffer, Patch, Queue, Recorder, Recording, Step};
+use crate::queue::{Buffer, Patch, Queue, Recorder, Recording};
+use choice::Choice;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -27,14 +29,6 @@ pub enum Replay {
     Graph,
 }
 
-/// Blocks of all launches together above which a graph gains nothing over its launches one by one.
-///
-/// Measured on an H200 (`gpu_bench`, columns launches and graph): a graph starts some 2 us sooner and
-/// its launches follow each other closer, 55 us against 62 for a product at N = 2^14; at N = 2^16
-/// both take the same; at N = 2^17, of 45 thousand blocks, launches that overlap take 1903 us and
-/// the graph 1932.
-const MOST_BLOCKS: usize = 1 << 15;
-
 /// Recorded work. Its replays are in the queue's order, also those from several threads.
 pub struct Graph<V> {
     context: Context,
@@ -44,7 +38,6 @@ pub struct Graph<V> {
     made: Vec<usize>,
     workspace_words: usize,
     secret: bool,
-    preferred: Replay,
     state: Mutex<State>,
 }
 
@@ -66,6 +59,7 @@ struct State {
     executable: Option<Executable>,
     /// Which of the bound addresses are not those that the executable holds.
     stale: Vec<bool>,
+    choice: Choice,
 }
 
 impl Context {
@@ -125,19 +119,20 @@ impl<V: DeviceValue> Graph<V> {
             made: made.collect(),
             workspace_words: recording.workspace_words,
             secret: recording.secret,
-            preferred: preferred(&recording.steps),
             state: Mutex::new(State {
                 bound: vec![0; bound.len() + 1],
                 recording,
                 executable: None,
                 stale: vec![false; bound.len() + 1],
+                choice: Choice::default(),
             }),
             inputs,
             results,
         }
     }
 
-    /// Runs the recorded work on these inputs, by the faster way, and returns new results.
+    /// Runs the recorded work on these inputs and returns new results. The first replays take turns in
+    /// how, until the faster way is known; in the work of another stream none of them does.
     ///
     /// A result that is one of the inputs is that input.
     ///
@@ -145,7 +140,10 @@ impl<V: DeviceValue> Graph<V> {
     /// [`CudaError::Binding`] for inputs unlike those it was captured with, [`CudaError::OtherDevice`],
     /// [`CudaError::OutOfMemory`], [`CudaError::Driver`].
     pub fn replay(&self, inputs: &[V]) -> Result<Vec<V>> {
-        self.replay_by(self.preferred, inputs)
+        self.replayed(inputs, |state| {
+            // SAFETY: what is bound is live, with the sizes that were recorded.
+            unsafe { state.run_faster(&self.context) }
+        })
     }
 
     /// [`replay`](Self::replay), by the given way.
@@ -153,10 +151,14 @@ impl<V: DeviceValue> Graph<V> {
     /// # Errors
     /// As [`replay`](Self::replay).
     pub fn replay_by(&self, replay: Replay, inputs: &[V]) -> Result<Vec<V>> {
-        let ((), made) = self.with_bound("replay", inputs, |state| {
-            // SAFETY: what is bound is live, with the sizes that were recorded.
+        self.replayed(inputs, |state| {
+            // SAFETY: as above.
             unsafe { state.run(&self.context, replay) }
-        })?;
+        })
+    }
+
+    fn replayed(&self, inputs: &[V], run: impl FnOnce(&mut State) -> Result<()>) -> Result<Vec<V>> {
+        let ((), made) = self.with_bound("replay", inputs, run)?;
         Ok(self
             .results
             .iter()
@@ -226,9 +228,11 @@ impl<V: DeviceValue> Graph<V> {
         Ok(())
     }
 
-    /// The way by which it is replayed.
-    pub fn preferred(&self) -> Replay {
-        self.preferred
+    /// The way by which it is replayed, once it is known which is the faster.
+    pub fn chosen(&self) -> Option<Replay> {
+        let state = &mut *self.state.lock();
+        state.choice.settle(self.context.queue());
+        state.choice.chosen()
     }
 
     /// Launches and copies of one replay.
@@ -239,22 +243,6 @@ impl<V: DeviceValue> Graph<V> {
     /// Bytes that a replay takes besides inputs and results, while it runs.
     pub fn workspace_nbytes(&self) -> usize {
         self.workspace_words * size_of::<u64>()
-    }
-}
-
-/// By the blocks of its launches.
-fn preferred(steps: &[Step]) -> Replay {
-    let blocks: usize = steps
-        .iter()
-        .map(|step| match step.action {
-            Action::Launch(shape) => shape.grid.iter().map(|&blocks| blocks as usize).product(),
-            Action::Copy { .. } => 1,
-        })
-        .sum();
-    if blocks > MOST_BLOCKS {
-        Replay::Launches
-    } else {
-        Replay::Graph
     }
 }
 
@@ -274,6 +262,23 @@ impl State {
         for (stale, changed) in self.stale.iter_mut().zip(changed) {
             *stale |= changed;
         }
+    }
+
+    /// Runs by the faster way, or as the trials go on.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    unsafe fn run_faster(&mut self, context: &Context) -> Result<()> {
+        let queue = context.queue();
+        if !queue.is_own() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run(context, self.choice.provisional()) };
+        }
+        let mut choice = std::mem::take(&mut self.choice);
+        // SAFETY: the caller's promise.
+        let ran = choice.run(queue, |way| unsafe { self.run(context, way) });
+        self.choice = choice;
+        ran
     }
 
     /// # Safety
@@ -331,12 +336,12 @@ fn addresses_of(patches: &[Patch], step: usize) -> impl Iterator<Item = usize> +
 
 impl<V> fmt::Debug for Graph<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Graph({} steps, {:?}, on {})",
-            self.state.lock().recording.steps.len(),
-            self.preferred,
-            self.context.device()
-        )
+        let state = self.state.lock();
+        write!(f, "Graph({} steps, ", state.recording.steps.len())?;
+        match state.choice.chosen() {
+            Some(way) => write!(f, "{way:?}")?,
+            None => f.write_str("not decided")?,
+        }
+        write!(f, ", on {})", self.context.device())
     }
 }

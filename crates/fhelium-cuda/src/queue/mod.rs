@@ -148,6 +148,11 @@ impl Queue {
         self.within(Place::Recording(recorder.clone()), || work(&recorder))
     }
 
+    /// Whether operations run in the queue's own stream.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(&*self.place.lock(), Place::Own)
+    }
+
     /// Whether operations do not run now, but when what they are recorded into does.
     pub fn is_capturing(&self) -> bool {
         match &*self.place.lock() {

@@ -275,8 +275,8 @@ impl PyExecutable {
         run(py, self.0.get().inner(), &values, None, None)
     }
 
-    /// How its next run is done: as a CUDA graph, as recorded launches, or operation by operation
-    /// and why.
+    /// How its next run is done: as a CUDA graph or as recorded launches, whichever was found to be
+    /// the faster, in both ways by turns until that is known, or operation by operation and why.
     #[getter]
     fn replays(&self) -> String {
         self.0.get().inner().executable().replays().to_string()

@@ -9,7 +9,9 @@ use super::tape::{Frame, Source, Step};
 use crate::placed::Placed;
 use crate::{DeviceKind, Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
-use fhelium_cuda::{Buffer, Ciphertext, CudaError, DeviceValue, Graph, KeySwitchKey, Plaintext};
+use fhelium_cuda::{
+    Buffer, Ciphertext, CudaError, DeviceValue, Graph, KeySwitchKey, Plaintext, Replay,
+};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
@@ -20,10 +22,12 @@ pub enum Replays {
     Never(String),
     /// The next run but one is recorded.
     NotYet,
-    /// As recorded launches, so many of them: each takes longer on the device than on the host, so
-    /// that a graph would gain nothing.
+    /// As so many recorded launches or as a CUDA graph of them, in turns: both are timed, and it is
+    /// not known yet which is the faster.
+    Undecided(usize),
+    /// As recorded launches, so many of them, which was found to be the faster.
     Launches(usize),
-    /// As one CUDA graph of so many launches.
+    /// As one CUDA graph of so many launches, which was found to be the faster.
     Graph(usize),
 }
 
@@ -32,6 +36,11 @@ impl fmt::Display for Replays {
         match self {
             Replays::Never(reason) => write!(f, "operation by operation: {reason}"),
             Replays::NotYet => f.write_str("operation by operation until it is warm"),
+            Replays::Undecided(count) => write!(
+                f,
+                "as {count} recorded launches and as a CUDA graph of them in turns, until it is known \
+                 which is the faster"
+            ),
             Replays::Launches(count) => write!(f, "as {count} recorded launches"),
             Replays::Graph(count) => write!(f, "as a CUDA graph of {count} launches"),
         }
@@ -136,10 +145,11 @@ impl Replayer {
             State::Never(reason) => Replays::Never(reason.clone()),
             State::Warming(_) => Replays::NotYet,
             State::Recorded(known) => match known.last() {
-                Some((_, graph)) if graph.preferred() == fhelium_cuda::Replay::Graph => {
-                    Replays::Graph(graph.steps())
-                }
-                Some((_, graph)) => Replays::Launches(graph.steps()),
+                Some((_, graph)) => match graph.chosen() {
+                    None => Replays::Undecided(graph.steps()),
+                    Some(Replay::Launches) => Replays::Launches(graph.steps()),
+                    Some(Replay::Graph) => Replays::Graph(graph.steps()),
+                },
                 None => Replays::NotYet,
             },
         }

@@ -7,6 +7,7 @@
 
 #include "device.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -153,6 +154,10 @@ struct Graph {
     std::vector<std::shared_ptr<Object>> kept;
 };
 std::map<void*, Graph*> captures;
+// A moment of the host's clock, as launches run at once.
+struct Event {
+    std::chrono::steady_clock::time_point at;
+};
 
 void run(const Node& node) {
     if (node.kernel == nullptr) {
@@ -273,12 +278,20 @@ int cuStreamSynchronize(void* stream) {
     return captures.count(stream) ? INVALID : SUCCESS;
 }
 int cuStreamWaitEvent(void*, void*, unsigned) { return SUCCESS; }
-int cuEventCreate(void** event, unsigned) { return *event = malloc(1), SUCCESS; }
-int cuEventDestroy_v2(void* event) { return free(event), SUCCESS; }
-int cuEventRecord(void*, void*) { return SUCCESS; }
-int cuEventSynchronize(void*) { return SUCCESS; }
-int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0, SUCCESS; }
-int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0, SUCCESS; }
+int cuEventCreate(Event** event, unsigned) { return *event = new Event, SUCCESS; }
+int cuEventDestroy_v2(Event* event) { return delete event, SUCCESS; }
+int cuEventRecord(Event* event, void*) {
+    // Launches have run when they return.
+    return event->at = std::chrono::steady_clock::now(), SUCCESS;
+}
+int cuEventQuery(Event*) { return SUCCESS; }
+int cuEventSynchronize(Event*) { return SUCCESS; }
+int cuEventElapsedTime_v2(float* ms, const Event* start, const Event* end) {
+    return *ms = std::chrono::duration<float, std::milli>(end->at - start->at).count(), SUCCESS;
+}
+int cuEventElapsedTime(float* ms, const Event* start, const Event* end) {
+    return cuEventElapsedTime_v2(ms, start, end);
+}
 
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
     Lock lock(device);
