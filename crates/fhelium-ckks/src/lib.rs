@@ -55,4 +55,7 @@ pub use random::Randomness;
 pub use values::{Ciphertext, Plaintext};
 
 // What parameters, values and errors are said in.
-pub use fhelium_state::{Chain, CipherState, ErrorKind, PlainState, Scale, StateError};
+pub use fhelium_state::{
+    Chain, CipherState, ErrorKind, LinearFactor, LinearProgram, LinearStep, LinearTerm,
+    LinearValue, PlainState, Scale, StateError,
+};

@@ -19,8 +19,8 @@ pub enum OperandKind {
     Key,
     /// Residues.
     Residues,
-    /// Residues or an evaluation key.
-    ResiduesOrKey,
+    /// Residues, a ciphertext, a plaintext or an evaluation key.
+    RingValue,
 }
 
 impl OperandKind {
@@ -34,7 +34,7 @@ impl OperandKind {
             OperandKind::Tensor => matches!(ty, Type::Tensor { .. }),
             OperandKind::Key => matches!(ty, Type::Key(_)),
             OperandKind::Residues => matches!(ty, Type::Residues { .. }),
-            OperandKind::ResiduesOrKey => matches!(ty, Type::Residues { .. } | Type::Key(_)),
+            OperandKind::RingValue => !matches!(ty, Type::Tensor { .. }),
         }
     }
 }
@@ -48,7 +48,7 @@ impl fmt::Display for OperandKind {
             OperandKind::Tensor => "a tensor",
             OperandKind::Key => "an evaluation key",
             OperandKind::Residues => "residues",
-            OperandKind::ResiduesOrKey => "residues or an evaluation key",
+            OperandKind::RingValue => "residues, a ciphertext, a plaintext or an evaluation key",
         })
     }
 }

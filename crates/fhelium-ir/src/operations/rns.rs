@@ -39,9 +39,9 @@ dialect! {
         => OpDef::new(&[X], &[], RESIDUES, ntt, "rns.ntt %c").depending(Dependence::POSITIONS);
     Intt "intt" "NTT values to coefficients."
         => OpDef::new(&[X], &[], RESIDUES, intt, "rns.intt %r").depending(Dependence::POSITIONS);
-    Add "add" "Sum, part by part."
+    Add "add" "Sum, part by part; parts that one operand lacks are zero."
         => OpDef::new(BINARY, &[], RESIDUES, linear, "rns.add %r, %r");
-    Sub "sub" "Difference, part by part."
+    Sub "sub" "Difference, part by part; parts that one operand lacks are zero."
         => OpDef::new(BINARY, &[], RESIDUES, linear, "rns.sub %s, %s");
     Neg "neg" "Negative."
         => OpDef::new(&[X], &[], RESIDUES, unchanged, "rns.neg %r");
@@ -49,7 +49,7 @@ dialect! {
         => OpDef::new(BINARY, &[], RESIDUES, mul, "rns.mul %r, %s");
     MulInteger "mul_integer" "Product with an integer."
         => OpDef::new(&[X], &[VALUE], RESIDUES, unchanged, "rns.mul_integer %r {value = 3}");
-    MulAdd "mul_add" "x * y + z of NTT values, part by part."
+    MulAdd "mul_add" "x * y + z of NTT values, as rns.mul and rns.add."
         => OpDef::new(
             &[X, Y, operand("z", OperandKind::Residues)],
             &[],
@@ -116,9 +116,10 @@ dialect! {
             "rns.pack %s, %s",
         )
         .depending(Dependence::new(AxisDependence::Element, AxisDependence::Element, AxisDependence::Reindexed));
-    Fused "fused" "Operations that run as one: a region of rns operations that sees the operands only."
+    Fused "fused" "Operations that run as one: a region of rns operations that sees the operands only. \
+         Ciphertexts and plaintexts enter it by rns.residues, and ciphertexts leave it by rns.ciphertext."
         => OpDef::new(
-            &[many("inputs", OperandKind::ResiduesOrKey)],
+            &[many("inputs", OperandKind::RingValue)],
             &[],
             "what the region yields",
             fused,
@@ -247,18 +248,17 @@ fn combine<'a>(
     Ok(ResiduesRef { batch, ..x })
 }
 
+/// The type of a sum: an operand of fewer parts has zeros for the others.
 fn sum<'a>(
     x: ResiduesRef<'a>,
     y: ResiduesRef<'_>,
     batch: &'a mut Vec<usize>,
 ) -> Result<ResiduesRef<'a>, InferError> {
-    if x.parts != y.parts {
-        return Err(InferError::malformed(format!(
-            "a sum of {} and {} parts; pack the same number first",
-            x.parts, y.parts
-        )));
-    }
-    combine(x, y, batch)
+    let parts = x.parts.max(y.parts);
+    Ok(ResiduesRef {
+        parts,
+        ..combine(x, y, batch)?
+    })
 }
 
 fn product<'a>(

@@ -1,6 +1,9 @@
 //! `lower-to-rns`: operations taken apart into residue arithmetic.
 
+mod elementwise;
 mod key_switch;
+
+pub(crate) use elementwise::residue_operation;
 
 use std::collections::BTreeSet;
 
@@ -11,7 +14,7 @@ use fhelium_state::Chain;
 
 use crate::compilation::Compilation;
 use crate::error::PassError;
-use crate::pass::{Diagnostic, Pass, PassContext, PassResult};
+use crate::pass::{Pass, PassContext, PassResult};
 
 /// Turns `ckks` operations into `rns` operations, at which fusing works.
 ///
@@ -22,8 +25,7 @@ use crate::pass::{Diagnostic, Pass, PassContext, PassResult};
 /// automorphism brings back, so that the automorphism comes last and rotations of one value share
 /// their digits.
 ///
-/// Encodings and operations on batch axes stay whole, and so do sums with a plaintext of other batch axes, since they leave parts
-/// as they are that the result repeats. Not part of the default pipeline.
+/// Encodings and operations on batch axes stay whole. Not part of the default pipeline.
 #[derive(Clone, Debug, Default)]
 pub struct LowerToRns {
     /// Operations that stay whole beside those that always do.
@@ -107,7 +109,7 @@ impl Lowering<'_> {
                 continue;
             };
             self.result.stats.matched += 1;
-            if stays_whole(kind) || keep.contains(&kind) || self.repeats_parts(op, kind) {
+            if stays_whole(kind) || keep.contains(&kind) {
                 self.result.stats.skipped += 1;
                 self.keep(op)?;
                 continue;
@@ -122,43 +124,6 @@ impl Lowering<'_> {
             self.whole(returned)?;
         }
         Ok(())
-    }
-
-    /// Whether a sum would have to repeat a part along batch axes that only the other operand has.
-    fn repeats_parts(&mut self, op: &Op, kind: Ckks) -> bool {
-        let body = self.program.body();
-        let parts = |value: ValueId| match body.type_of(value) {
-            Type::Ciphertext {
-                state: Some(state), ..
-            } => state.parts,
-            _ => 1,
-        };
-        let [result] = *op.results() else {
-            return false;
-        };
-        let is_sum = matches!(
-            kind,
-            Ckks::Add | Ckks::Sub | Ckks::AddPlain | Ckks::SubPlain | Ckks::PlainSub
-        );
-        let lacks_batch = |&value: &ValueId| {
-            parts(value) == parts(result)
-                && body.type_of(value).batch() != body.type_of(result).batch()
-        };
-        let uneven = op
-            .operands()
-            .iter()
-            .any(|&value| parts(value) != parts(result));
-        let repeats = is_sum && uneven && op.operands().iter().any(lacks_batch);
-        if repeats {
-            self.result.diagnostics.push(Diagnostic {
-                message: "left whole: a part of one operand is repeated along batch axes of the \
-                          other"
-                    .to_owned(),
-                operation: Some(op.kind().name().to_owned()),
-                location: op.location().cloned(),
-            });
-        }
-        repeats
     }
 
     /// Keeps an operation as it is, over whole values.
@@ -200,7 +165,7 @@ impl Lowering<'_> {
         Ok(residues)
     }
 
-    /// The residues of a plaintext by the primes of a ciphertext's level.
+    /// The residues of a ciphertext, or those of a plaintext by the primes of a ciphertext's level.
     fn plain_residues(&mut self, old: ValueId, level: usize) -> Result<ValueId, IrError> {
         let residues = self.residues(old)?;
         let Type::Plaintext {
@@ -242,15 +207,6 @@ impl Lowering<'_> {
         )
     }
 
-    fn parts(&self, old: ValueId) -> usize {
-        match self.program.type_of(old) {
-            Type::Ciphertext {
-                state: Some(state), ..
-            } => state.parts,
-            _ => 1,
-        }
-    }
-
     fn level(&self, old: ValueId) -> usize {
         match self.program.type_of(old) {
             Type::Ciphertext {
@@ -263,30 +219,17 @@ impl Lowering<'_> {
     fn lower(&mut self, op: &Op, kind: Ckks) -> Result<(), IrError> {
         let operands = op.operands();
         let x = operands[0];
+        if let Some(rns) = residue_operation(kind) {
+            let level = self.level(op.results()[0]);
+            let operands = operands.iter();
+            let operands: Vec<ValueId> = operands
+                .map(|&operand| self.plain_residues(operand, level))
+                .collect::<Result<_, _>>()?;
+            let result = self.emit(rns, &operands, op.attributes())?;
+            self.residues[op.results()[0].index()] = Some(result);
+            return Ok(());
+        }
         let result = match kind {
-            Ckks::Add => self.sum(Rns::Add, x, operands[1])?,
-            Ckks::Sub => self.sum(Rns::Sub, x, operands[1])?,
-            Ckks::AddPlain | Ckks::SubPlain => {
-                let p = self.plain_residues(operands[1], self.level(x))?;
-                let kind = if kind == Ckks::AddPlain {
-                    Rns::Add
-                } else {
-                    Rns::Sub
-                };
-                let x = self.residues(x)?;
-                self.with_first_part(operands[0], x, |lowering, first| {
-                    lowering.op(kind, &[first, p])
-                })?
-            }
-            Ckks::PlainSub => {
-                let (p, x) = (x, operands[1]);
-                let p = self.plain_residues(p, self.level(x))?;
-                let residues = self.residues(x)?;
-                let negative = self.op(Rns::Neg, &[residues])?;
-                self.with_first_part(x, negative, |lowering, first| {
-                    lowering.op(Rns::Add, &[p, first])
-                })?
-            }
             Ckks::Mul => {
                 let product = self.product(x, operands[1])?;
                 self.op(Rns::Pack, &product)?
@@ -310,23 +253,15 @@ impl Lowering<'_> {
                 let product = self.relinearized(x, operands[1])?;
                 self.op(Rns::Rescale, &[product])?
             }
-            Ckks::MulPlain => {
-                let p = self.plain_residues(operands[1], self.level(x))?;
+            Ckks::Rescale => {
                 let x = self.residues(x)?;
-                self.op(Rns::Mul, &[x, p])?
+                self.op(Rns::Rescale, &[x])?
             }
-            Ckks::MulInteger => self.unary(Rns::MulInteger, x, op.attributes())?,
-            Ckks::Neg => self.unary(Rns::Neg, x, op.attributes())?,
-            Ckks::Rescale => self.unary(Rns::Rescale, x, op.attributes())?,
-            Ckks::DropLevels => self.unary(Rns::DropLimbs, x, op.attributes())?,
             Ckks::Rotate | Ckks::Conjugate | Ckks::RotateHoisted => {
                 return self.automorphisms(op, kind);
             }
-            Ckks::Encode
-            | Ckks::SumBatch
-            | Ckks::BatchSlice
-            | Ckks::BatchReshape
-            | Ckks::StackBatch => return self.keep(op),
+            // Those that stay whole; the others were residue operations.
+            _ => return self.keep(op),
         };
         self.residues[op.results()[0].index()] = Some(result);
         Ok(())
@@ -365,56 +300,6 @@ impl Lowering<'_> {
         let digits = self.digits(third, level)?;
         let switched = self.switch(&digits, key)?;
         self.op(Rns::Add, &[two, switched])
-    }
-
-    fn unary(
-        &mut self,
-        kind: Rns,
-        x: ValueId,
-        attributes: &Attributes,
-    ) -> Result<ValueId, IrError> {
-        let x = self.residues(x)?;
-        self.emit(kind, &[x], attributes)
-    }
-
-    /// A sum or difference, in which an operand may lack the third part.
-    fn sum(&mut self, kind: Rns, x: ValueId, y: ValueId) -> Result<ValueId, IrError> {
-        let (x_parts, y_parts) = (self.parts(x), self.parts(y));
-        let (x, y) = (self.residues(x)?, self.residues(y)?);
-        if x_parts == y_parts {
-            return self.op(kind, &[x, y]);
-        }
-        let mut parts = Vec::new();
-        for part in 0..x_parts.max(y_parts) {
-            let of_x = (part < x_parts)
-                .then(|| self.part(x, part as i64))
-                .transpose()?;
-            let of_y = (part < y_parts)
-                .then(|| self.part(y, part as i64))
-                .transpose()?;
-            parts.push(match (of_x, of_y) {
-                (Some(x), Some(y)) => self.op(kind, &[x, y])?,
-                (None, Some(y)) if kind == Rns::Sub => self.op(Rns::Neg, &[y])?,
-                (Some(one), None) | (None, Some(one)) => one,
-                (None, None) => continue,
-            });
-        }
-        self.op(Rns::Pack, &parts)
-    }
-
-    /// Residues of the old ciphertext's shape with their first part changed.
-    fn with_first_part(
-        &mut self,
-        old: ValueId,
-        residues: ValueId,
-        change: impl FnOnce(&mut Self, ValueId) -> Result<ValueId, IrError>,
-    ) -> Result<ValueId, IrError> {
-        let first = self.part(residues, 0)?;
-        let mut parts = vec![change(self, first)?];
-        for part in 1..self.parts(old) {
-            parts.push(self.part(residues, part as i64)?);
-        }
-        self.op(Rns::Pack, &parts)
     }
 
     /// The three parts of a product.
