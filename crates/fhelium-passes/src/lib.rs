@@ -13,6 +13,7 @@ mod pass;
 pub mod passes;
 mod pipeline;
 pub mod plan;
+mod target;
 
 pub use compilation::{Bindings, Compilation};
 pub use dump::{DUMP_VARIABLE, Dump};
@@ -21,6 +22,7 @@ pub use pass::{
     Decision, Diagnostic, FunctionPass, Pass, PassContext, PassReport, PassResult, PassStats,
 };
 pub use pipeline::{IntoPasses, Named, Pipeline, Place};
+pub use target::{Rates, Target};
 
 use std::sync::Arc;
 

@@ -1,12 +1,14 @@
 //! Passes and what they report.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fhelium_ir::{IrError, Location};
 
 use crate::compilation::Compilation;
 use crate::error::PassError;
+use crate::target::Target;
 
 /// A transformation or analysis of a [`Compilation`].
 ///
@@ -34,6 +36,13 @@ pub trait Pass: Send + Sync {
     /// A pass that gives one promises that it looks at the Program alone, not at bindings or the
     /// workspace. Without one, nothing that the pass had a part in is kept on disk.
     fn cache_key(&self) -> Option<String> {
+        None
+    }
+
+    /// The same pass with what it has to know of where the Program will run; `None` for a pass that
+    /// need not know anything. What it takes from the target is part of its cache key.
+    fn for_target(&self, target: &Target) -> Option<Arc<dyn Pass>> {
+        let _ = target;
         None
     }
 }

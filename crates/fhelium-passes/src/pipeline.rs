@@ -8,6 +8,7 @@ use crate::compilation::Compilation;
 use crate::dump::{Dump, DumpRun};
 use crate::error::{PassError, PipelineError};
 use crate::pass::{Pass, PassContext, PassReport, PassResult};
+use crate::target::Target;
 
 /// An ordered sequence of passes with unique names, verified after every pass.
 ///
@@ -117,6 +118,14 @@ impl Pipeline {
             Some(format!("{:?} {key:?}", pass.name()))
         });
         Some(keys.collect::<Option<Vec<_>>>()?.join("\n"))
+    }
+
+    /// The same pipeline with what its passes have to know of where the Program will run.
+    #[must_use]
+    pub fn for_target(&self, target: &Target) -> Pipeline {
+        let passes = self.passes.iter();
+        let passes = passes.map(|pass| pass.for_target(target).unwrap_or_else(|| pass.clone()));
+        Pipeline::of_distinct(passes.collect())
     }
 
     /// The number of passes.
@@ -316,14 +325,19 @@ impl fmt::Display for Pipeline {
 }
 
 /// A pass under another name, so that a pipeline may hold it twice.
-pub struct Named<P> {
+pub struct Named {
     name: String,
-    pass: P,
+    pass: Arc<dyn Pass>,
 }
 
-impl<P: Pass> Named<P> {
+impl Named {
     /// `pass`, called `name`.
-    pub fn new(name: impl Into<String>, pass: P) -> Self {
+    pub fn new(name: impl Into<String>, pass: impl Pass + 'static) -> Self {
+        Named::of(name, Arc::new(pass))
+    }
+
+    /// The same of a pass that others hold too.
+    pub fn of(name: impl Into<String>, pass: Arc<dyn Pass>) -> Self {
         Named {
             name: name.into(),
             pass,
@@ -331,7 +345,7 @@ impl<P: Pass> Named<P> {
     }
 }
 
-impl<P: Pass> Pass for Named<P> {
+impl Pass for Named {
     fn name(&self) -> &str {
         &self.name
     }
@@ -346,5 +360,10 @@ impl<P: Pass> Pass for Named<P> {
 
     fn cache_key(&self) -> Option<String> {
         self.pass.cache_key()
+    }
+
+    fn for_target(&self, target: &Target) -> Option<Arc<dyn Pass>> {
+        let pass = self.pass.for_target(target)?;
+        Some(Arc::new(Named::of(self.name.as_str(), pass)))
     }
 }

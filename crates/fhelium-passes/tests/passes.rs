@@ -12,8 +12,8 @@ use std::path::Path;
 use fhelium_ir::Program;
 use fhelium_passes::analysis::{costs, requirements};
 use fhelium_passes::passes::{
-    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, LowerToRns, RescaleJoining, Reuse,
-    RotationHoisting, RouteSelection,
+    BufferPlanning, ConstantEncodings, DeadValues, LinearFusion, LowerToCkks, LowerToRns,
+    RescaleJoining, Reuse, RotationHoisting, RouteSelection,
 };
 use fhelium_passes::plan::Lifetime;
 use fhelium_passes::{Compilation, Dump, PassReport, Pipeline, default_pipeline};
@@ -30,6 +30,10 @@ fn pipeline(pass: &str, options: &BTreeMap<&str, u64>) -> Pipeline {
         "lower-to-rns" => Pipeline::from_passes(LowerToRns::default()),
         "rotation-hoisting" => Pipeline::from_passes(RotationHoisting {
             max_group_size: option("max_group_size").map_or(16, |size| size as usize),
+        }),
+        "linear-fusion" => Pipeline::from_passes(LinearFusion {
+            max_operands: option("max_operands").map_or(64, |most| most as usize),
+            ..LinearFusion::default()
         }),
         "constant-encodings" => Pipeline::from_passes(ConstantEncodings {
             max_resident_bytes: option("max_resident_bytes").unwrap_or(1 << 30),

@@ -48,8 +48,8 @@ pub enum LinearStep {
     Negate(u8),
     /// `register *= factor`.
     Multiply(u8, LinearFactor),
-    /// The next result is a register.
-    Give(u8),
+    /// A result is a register: the register, then which result.
+    Give(u8, u8),
 }
 
 /// A value, or its product with a factor.
@@ -119,11 +119,12 @@ impl LinearProgram {
         integers: 16,
     };
 
-    /// A program over operands of so many parts each. Results are in the order of their steps.
+    /// A program over operands of so many parts each.
     ///
     /// # Errors
     /// [`LinearError`] beyond the limits, for a register that is read before it is set, for an
-    /// operand that is not there, for a factor of several parts, and without a result.
+    /// operand that is not there, for a factor of several parts, and where results are not numbered
+    /// from 0, each given once.
     pub fn new(operand_parts: Vec<usize>, steps: Vec<LinearStep>) -> Result<Self, LinearError> {
         let limits = Self::LIMITS;
         let bounded = |what: &str, found: usize, most: usize| match found <= most {
@@ -142,19 +143,22 @@ impl LinearProgram {
             registers: [None; Self::LIMITS.registers],
             used: 0,
             integers: 0,
-            results: Vec::new(),
+            results: [None; Self::LIMITS.results],
         };
         for &step in &steps {
             check.step(step)?;
         }
         bounded("integer factors", check.integers, limits.integers)?;
-        bounded("results", check.results.len(), limits.results)?;
-        if check.results.is_empty() {
-            return Err(LinearError("no result".to_owned()));
+        let result_parts: Vec<usize> = check.results.iter().map_while(|parts| *parts).collect();
+        let given = check.results.iter().flatten().count();
+        if result_parts.is_empty() || result_parts.len() < given {
+            return Err(LinearError(format!(
+                "{given} results that are not numbered from 0, expected one at least"
+            )));
         }
         Ok(LinearProgram {
             registers: check.used,
-            result_parts: check.results,
+            result_parts,
             operand_parts,
             steps,
         })
@@ -194,10 +198,12 @@ struct Check<'a> {
     registers: [Option<usize>; LinearProgram::LIMITS.registers],
     used: usize,
     integers: usize,
-    results: Vec<usize>,
+    results: [Option<usize>; LinearProgram::LIMITS.results],
 }
 
 impl Check<'_> {
+    const RESULTS: usize = LinearProgram::LIMITS.results;
+
     fn step(&mut self, step: LinearStep) -> Result<(), LinearError> {
         match step {
             LinearStep::Set(register, term) => {
@@ -213,10 +219,17 @@ impl Check<'_> {
                 self.register(register)?;
                 self.factor(factor)
             }
-            LinearStep::Give(register) => {
+            LinearStep::Give(register, result) => {
                 let parts = self.register(register)?;
-                self.results.push(parts);
-                Ok(())
+                let most = Self::RESULTS;
+                let slot = self.results.get_mut(usize::from(result));
+                let slot = slot.ok_or_else(|| {
+                    LinearError(format!("no result {result}: there are at most {most}"))
+                })?;
+                match slot.replace(parts) {
+                    None => Ok(()),
+                    Some(_) => Err(LinearError(format!("result {result} is given twice"))),
+                }
             }
         }
     }
@@ -287,27 +300,28 @@ mod tests {
         let product = LinearTerm::product(X, LinearFactor::Value(P));
         let program = made(&[
             LinearStep::Set(1, LinearTerm::of(P)),
-            LinearStep::Give(1),
+            LinearStep::Give(1, 1),
             LinearStep::Add(1, product),
-            LinearStep::Give(1),
+            LinearStep::Give(1, 0),
             LinearStep::Subtract(1, LinearTerm::of(LinearValue::Operand(2))),
-            LinearStep::Give(1),
+            LinearStep::Give(1, 2),
         ])
         .unwrap();
-        assert_eq!(program.result_parts(), [1, 2, 3]);
+        assert_eq!(program.result_parts(), [2, 1, 3]);
         assert_eq!((program.registers(), program.parts()), (2, 3));
     }
 
     #[test]
     fn what_no_kernel_can_run_is_refused() {
         let set = |register| LinearStep::Set(register, LinearTerm::of(X));
-        let give = LinearStep::Give(0);
-        assert_eq!(refusal(&[set(0)]), "no result");
+        let give = LinearStep::Give(0, 0);
+        assert!(refusal(&[set(0)]).contains("0 results"));
+        assert!(refusal(&[set(0), give, give]).contains("result 0 is given twice"));
+        assert!(refusal(&[set(0), LinearStep::Give(0, 1)]).contains("not numbered from 0"));
         assert!(refusal(&[give]).contains("register 0 is read before it is set"));
         assert!(refusal(&[set(4), give]).contains("no register 4"));
         assert!(refusal(&vec![set(0); 129]).contains("129 steps, at most 128"));
-        let many: Vec<_> = [set(0)].into_iter().chain([give; 9]).collect();
-        assert!(refusal(&many).contains("9 results, at most 8"));
+        assert!(refusal(&[set(0), LinearStep::Give(0, 8)]).contains("no result 8"));
         let factor = |factor| LinearStep::Multiply(0, factor);
         let wide = factor(LinearFactor::Value(X));
         assert!(refusal(&[set(0), wide, give]).contains("a factor of 2 parts"));

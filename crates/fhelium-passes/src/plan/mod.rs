@@ -6,6 +6,7 @@ mod routes;
 
 pub use buffers::{BufferPlan, Lifetime, ValuePlan};
 pub use prologue::Prologue;
+pub(crate) use prologue::constant_operations;
 pub use routes::{Route, RouteChoice, RouteCosts, RoutePlan, WholeOperations};
 
 use std::sync::Arc;

@@ -109,7 +109,7 @@ fn reads_members_only(body: &Body, op: &Op, is_member: &[bool]) -> bool {
 }
 
 /// For each operation whether all that it depends on are materials, keys apart, and constants.
-fn constant_operations(body: &Body) -> Vec<bool> {
+pub(crate) fn constant_operations(body: &Body) -> Vec<bool> {
     let mut constant = vec![false; body.ops().len()];
     for (place, op) in body.ops().iter().enumerate() {
         let mut results = op.results().iter();

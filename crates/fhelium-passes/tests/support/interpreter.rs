@@ -3,7 +3,7 @@
 //! Passes may only reorder and share computations, so what they make of a Program gives the same
 //! numbers, bit for bit.
 
-use fhelium_ir::{Ckks, Core, He, Op, OpKind, Program, Tensor, Type};
+use fhelium_ir::{Body, Ckks, Core, He, Op, OpKind, Program, Rns, Tensor, Type};
 use ndarray::{ArrayD, Axis, IxDyn, Slice};
 use num_complex::Complex64;
 
@@ -104,12 +104,39 @@ pub fn apply(program: &Program, op: &Op, values: &[Option<Value>]) -> Vec<Value>
             Ckks::Relinearize | Ckks::RelinearizeRescale | Ckks::Rescale | Ckks::DropLevels,
         ) => x(0).clone(),
         OpKind::He(He::Encode) | OpKind::Ckks(Ckks::Encode) => encode(x(0), slots),
+        OpKind::Rns(Rns::Fused) => {
+            let operands: Vec<Value> = (0..op.operands().len()).map(|i| x(i).clone()).collect();
+            return region(op.region().unwrap(), &operands);
+        }
         OpKind::Tensor(Tensor::Add) => x(0) + x(1),
         OpKind::Tensor(Tensor::Mul) => x(0) * x(1),
         OpKind::Tensor(Tensor::Neg) => x(0).mapv(|z| -z),
         other => panic!("the interpreter does not know {other}"),
     };
     vec![one]
+}
+
+/// The results of a region of elementwise operations.
+fn region(region: &Body, operands: &[Value]) -> Vec<Value> {
+    let mut values: Vec<Value> = operands.to_vec();
+    for op in region.ops() {
+        let x = |place: usize| &values[op.operands()[place].index()];
+        let value = match op.kind() {
+            OpKind::Rns(Rns::Residues | Rns::Ciphertext | Rns::DropLimbs) => x(0).clone(),
+            OpKind::Rns(Rns::Add) => x(0) + x(1),
+            OpKind::Rns(Rns::Sub) => x(0) - x(1),
+            OpKind::Rns(Rns::Mul) => x(0) * x(1),
+            OpKind::Rns(Rns::Neg) => x(0).mapv(|z| -z),
+            OpKind::Rns(Rns::MulInteger) => {
+                let factor = op.attributes().int("value").unwrap() as f64;
+                x(0).mapv(|z| z * factor)
+            }
+            other => panic!("{other} in a region"),
+        };
+        values.push(value);
+    }
+    let results = region.results().iter();
+    results.map(|id| values[id.index()].clone()).collect()
 }
 
 /// Slot `i` receives slot `i + step`.
