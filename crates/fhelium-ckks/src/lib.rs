@@ -49,7 +49,10 @@ pub use keys::{
     KeyGenerator, KeyKind, KeySwitchKey, PublicKey, SecretId, SecretKey, normalize_step,
 };
 pub use noise::{NoiseEstimate, NoiseModel};
-pub use ops::{BatchSpan, Broadcast, UnitTimes, batch_shape};
+pub use ops::{
+    BatchSpan, Broadcast, Encoded, LinearOperand, LinearResult, UnitTimes, batch_shape,
+    linear_shape,
+};
 pub use parameters::{MAX_PRIME_DRIFT_BITS, Parameters, ParametersBuilder, ParametersId, Preset};
 pub use random::Randomness;
 pub use values::{Ciphertext, Plaintext};

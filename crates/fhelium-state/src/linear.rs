@@ -122,8 +122,8 @@ impl LinearProgram {
     /// A program over operands of so many parts each.
     ///
     /// # Errors
-    /// [`LinearError`] beyond the limits, for a register that is read before it is set, for an
-    /// operand that is not there, for a factor of several parts, and where results are not numbered
+    /// [`LinearError`] beyond the limits, for a register that is read before it is set or changed by
+    /// itself, for an operand that is not there, for a factor of several parts, and where results are not numbered
     /// from 0, each given once.
     pub fn new(operand_parts: Vec<usize>, steps: Vec<LinearStep>) -> Result<Self, LinearError> {
         let limits = Self::LIMITS;
@@ -205,6 +205,24 @@ impl Check<'_> {
     const RESULTS: usize = LinearProgram::LIMITS.results;
 
     fn step(&mut self, step: LinearStep) -> Result<(), LinearError> {
+        let (changed, read) = match step {
+            LinearStep::Set(register, term)
+            | LinearStep::Add(register, term)
+            | LinearStep::Subtract(register, term) => (
+                register,
+                [Some(LinearFactor::Value(term.value)), term.factor],
+            ),
+            LinearStep::Multiply(register, factor) => (register, [Some(factor), None]),
+            LinearStep::Negate(register) | LinearStep::Give(register, _) => {
+                (register, [None, None])
+            }
+        };
+        let itself = LinearFactor::Value(LinearValue::Register(changed));
+        if read.contains(&Some(itself)) {
+            return Err(LinearError(format!(
+                "a step that changes register {changed} by itself"
+            )));
+        }
         match step {
             LinearStep::Set(register, term) => {
                 let parts = self.term(term)?;
@@ -322,6 +340,8 @@ mod tests {
         assert!(refusal(&[set(4), give]).contains("no register 4"));
         assert!(refusal(&vec![set(0); 129]).contains("129 steps, at most 128"));
         assert!(refusal(&[set(0), LinearStep::Give(0, 8)]).contains("no result 8"));
+        let itself = LinearTerm::of(LinearValue::Register(0));
+        assert!(refusal(&[set(0), LinearStep::Add(0, itself)]).contains("register 0 by itself"));
         let factor = |factor| LinearStep::Multiply(0, factor);
         let wide = factor(LinearFactor::Value(X));
         assert!(refusal(&[set(0), wide, give]).contains("a factor of 2 parts"));

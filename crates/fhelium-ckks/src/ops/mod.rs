@@ -8,6 +8,7 @@ pub mod batch_shape;
 mod broadcast;
 #[cfg(test)]
 mod exact_tests;
+mod fused;
 mod key_switch;
 mod level;
 mod linear;
@@ -17,6 +18,7 @@ mod unit_times;
 
 pub use batch_shape::BatchSpan;
 pub use broadcast::Broadcast;
+pub use fused::{Encoded, LinearOperand, LinearResult, linear_shape};
 pub use unit_times::UnitTimes;
 
 use crate::context::Context;

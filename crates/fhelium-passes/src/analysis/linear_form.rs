@@ -144,6 +144,9 @@ struct Signed {
     minus: bool,
 }
 
+/// A term that can be added as it is, and the values that it reads.
+type ReadyTerm = (LinearTerm, [Option<ValueId>; 2]);
+
 impl<'a> Form<'a> {
     fn of(region: &'a Body) -> Result<Self, String> {
         let mut nodes: Vec<Node> = Vec::with_capacity(region.values().len());
@@ -289,11 +292,8 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// A term that can be added as it is, with what it reads.
-    fn ready_term(
-        &self,
-        value: ValueId,
-    ) -> Result<Option<(LinearTerm, [Option<ValueId>; 2])>, String> {
+    /// A term as one that can be added as it is, if it is.
+    fn ready_term(&self, value: ValueId) -> Result<Option<ReadyTerm>, String> {
         if let Some(ready) = self.ready(value) {
             return Ok(Some((LinearTerm::of(ready), [Some(value), None])));
         }
