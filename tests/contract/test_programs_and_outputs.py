@@ -141,7 +141,7 @@ def test_rule_69_a_given_backend_is_used() -> None:
     chosen = {entry["operation"]: entry["implementation"] for entry in manifest["operations"]}
     assert chosen["tensor.tanh"] == "mine"
     assert chosen["tensor.add"] == "host"
-    assert f.specializations[0].backend.available("tensor.tanh") == ["host", "mine"]
+    assert f.specializations[0].backend.available("tensor.tanh") == ["host", "cuda", "mine"]
     assert isinstance(manifest, MappingProxyType)
     host = compile(lambda x: np.tanh(x), backend=backend.with_selection("tensor.tanh", "host"))
     host(np.zeros(2))

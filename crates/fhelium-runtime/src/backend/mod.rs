@@ -12,6 +12,7 @@ mod tensor;
 
 pub(crate) use implementation::run_checked;
 pub use implementation::{Implementation, Invocation, Operands, Results};
+pub(crate) use tensor::apart;
 
 use crate::{DeviceKind, RuntimeError};
 use fhelium_ir::{Attributes, OpKind, Type};
@@ -38,15 +39,17 @@ struct Registry {
 
 impl OperationBackend {
     /// The kernels named `host` for every `ckks` and `tensor` operation, and those named `cuda`,
-    /// for CUDA devices, for every `ckks` operation.
+    /// for CUDA devices.
     pub fn standard() -> Self {
         static STANDARD: OnceLock<OperationBackend> = OnceLock::new();
         STANDARD
             .get_or_init(|| {
                 let mut registry = Registry::default();
-                let host = ckks::implementations::<fhelium_ckks::Context>();
-                let cuda = ckks::implementations::<fhelium_cuda::Context>();
-                for implementation in host.chain(tensor::implementations()).chain(cuda) {
+                let host = ckks::implementations::<fhelium_ckks::Context>()
+                    .chain(tensor::implementations::<fhelium_ckks::Context>());
+                let cuda = ckks::implementations::<fhelium_cuda::Context>()
+                    .chain(tensor::implementations::<fhelium_cuda::Context>());
+                for implementation in host.chain(cuda) {
                     registry
                         .implementations
                         .entry(implementation.operation())
@@ -146,12 +149,18 @@ impl OperationBackend {
     }
 
     /// Where an operation of an engine on `device` runs: operations on ciphertexts there, those on
-    /// clear tensors, which are in host memory, on the host.
-    pub fn place_of(operation: OpKind, device: DeviceKind) -> DeviceKind {
-        match operation {
-            OpKind::Tensor(_) => DeviceKind::Cpu,
-            _ => device,
-        }
+    /// clear tensors where these are, which `tensors` says of each: on a device if any is there.
+    pub fn place_of(
+        operation: OpKind,
+        device: DeviceKind,
+        tensors: impl IntoIterator<Item = DeviceKind>,
+    ) -> DeviceKind {
+        let OpKind::Tensor(_) = operation else {
+            return device;
+        };
+        let mut tensors = tensors.into_iter();
+        let there = tensors.find(|&place| place != DeviceKind::Cpu);
+        there.unwrap_or_default()
     }
 
     /// The implementation that runs an operation in a place on operands of these types.

@@ -1,30 +1,38 @@
-//! The kernels of clear tensors.
+//! The kernels of clear tensors, on the host and on a device.
 
 use super::kernels::Place;
 use super::{Implementation, Invocation, Operands, Results};
 use crate::placed::{Array, Placed};
-use crate::{RuntimeError, Value, tensor};
+use crate::{Device, DeviceKind, RuntimeError, Value, tensor};
 use fhelium_ir::{OpKind, Tensor as TensorOp};
 use smallvec::{SmallVec, smallvec};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A kernel for each `tensor` operation.
-pub(super) fn implementations() -> impl Iterator<Item = Arc<dyn Implementation>> {
-    TensorOp::ALL
-        .iter()
-        .map(|&operation| Arc::new(TensorKernel(operation)) as Arc<dyn Implementation>)
+/// A kernel of a place for each `tensor` operation.
+pub(super) fn implementations<P: Tensors>() -> impl Iterator<Item = Arc<dyn Implementation>> {
+    TensorOp::ALL.iter().map(|&operation| {
+        let place = PhantomData::<P>;
+        Arc::new(TensorKernel { operation, place }) as Arc<dyn Implementation>
+    })
 }
 
-/// Runs where its operands are: types do not say where an array is.
-struct TensorKernel(TensorOp);
+struct TensorKernel<P> {
+    operation: TensorOp,
+    place: PhantomData<P>,
+}
 
-impl Implementation for TensorKernel {
+impl<P: Tensors> Implementation for TensorKernel<P> {
     fn name(&self) -> &str {
-        "host"
+        P::NAME
     }
 
     fn operation(&self) -> OpKind {
-        self.0.into()
+        self.operation.into()
+    }
+
+    fn device(&self) -> DeviceKind {
+        P::DEVICE
     }
 
     fn execute(
@@ -43,31 +51,44 @@ impl Implementation for TensorKernel {
                 ))),
             })
             .collect::<Result<_, _>>()?;
-        let there = arrays
-            .iter()
-            .position(|array| matches!(array, Placed::Cuda(_)));
-        if let Some(there) = there {
-            return self.execute_on_device(invocation, &arrays, there);
-        }
+        P::evaluate(self.operation, invocation, &arrays)
+            .map(|result| smallvec![Value::Tensor(result)])
+    }
+}
+
+/// A place that computes on clear tensors.
+pub(super) trait Tensors: Place {
+    /// The result of an operation on arrays, which are here.
+    fn evaluate(
+        operation: TensorOp,
+        invocation: &Invocation<'_>,
+        arrays: &[&Array],
+    ) -> Result<Array, RuntimeError>;
+}
+
+impl Tensors for fhelium_ckks::Context {
+    fn evaluate(
+        operation: TensorOp,
+        invocation: &Invocation<'_>,
+        arrays: &[&Array],
+    ) -> Result<Array, RuntimeError> {
         let tensors: SmallVec<[&tensor::Tensor; 4]> = arrays
             .iter()
             .map(|array| array.host().map(|here| &**here))
             .collect::<Result<_, _>>()?;
-        let result = tensor::evaluate(self.0, &tensors, invocation.attributes)?;
-        Ok(smallvec![result.into()])
+        let result = tensor::evaluate(operation, &tensors, invocation.attributes)?;
+        Ok(result.into())
     }
 }
 
-impl TensorKernel {
-    /// On the device of operand `there`. Single numbers in host memory go along; arrays do not move
-    /// by themselves.
-    fn execute_on_device(
-        &self,
+impl Tensors for fhelium_cuda::Context {
+    /// Single numbers in host memory go along; arrays do not move by themselves.
+    fn evaluate(
+        operation: TensorOp,
         invocation: &Invocation<'_>,
         arrays: &[&Array],
-        there: usize,
-    ) -> Result<Results, RuntimeError> {
-        let context = fhelium_cuda::Context::of(invocation.engine)?;
+    ) -> Result<Array, RuntimeError> {
+        let context = Self::of(invocation.engine)?;
         let placed = arrays.iter().enumerate().map(|(place, array)| match array {
             Placed::Cuda(array) => Ok(array.clone()),
             Placed::Host(array) if array.ndim() == 0 => {
@@ -75,16 +96,32 @@ impl TensorKernel {
                 let number = context.number(array.dtype(), bytes.bytes().unwrap_or_default())?;
                 Ok(Arc::new(number))
             }
-            Placed::Host(_) => Err(RuntimeError::Device(format!(
-                "{}: operand {place} is on cpu and operand {there} on {}; move one of them first",
-                self.operation(),
-                arrays[there].device()
-            ))),
+            Placed::Host(_) => {
+                let there = arrays
+                    .iter()
+                    .position(|array| array.device() != Device::Cpu);
+                let there = there.unwrap_or_default();
+                Err(apart(
+                    operation.into(),
+                    place,
+                    there,
+                    arrays[there].device(),
+                ))
+            }
         });
         let placed: SmallVec<[Arc<fhelium_cuda::Tensor>; 4]> = placed.collect::<Result<_, _>>()?;
         let operands: SmallVec<[&fhelium_cuda::Tensor; 4]> =
             placed.iter().map(|array| &**array).collect();
-        let result = context.tensor(self.0, &operands, invocation.attributes)?;
-        Ok(smallvec![Value::Tensor(Placed::Cuda(Arc::new(result)))])
+        let result = context.tensor(operation, &operands, invocation.attributes)?;
+        Ok(Placed::Cuda(Arc::new(result)))
     }
+}
+
+/// The error of an operation whose operand `here` is an array in host memory and `there` one on a
+/// device.
+pub(crate) fn apart(operation: OpKind, here: usize, there: usize, device: Device) -> RuntimeError {
+    RuntimeError::Device(format!(
+        "{operation}: operand {here} is on cpu and operand {there} on {device}; move one of them \
+         first"
+    ))
 }

@@ -90,7 +90,8 @@ impl Engine {
         attributes: &Attributes,
         results: &[Type],
     ) -> Result<Vec<Value>, RuntimeError> {
-        let place = OperationBackend::place_of(operation, self.device.kind());
+        let tensors = operands.iter().map(|operand| operand.device().kind());
+        let place = OperationBackend::place_of(operation, self.device.kind(), tensors);
         let implementation = self.backend.resolve(operation, place, types, attributes)?;
         let invocation = Invocation {
             engine: self,

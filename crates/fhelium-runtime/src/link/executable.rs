@@ -6,7 +6,7 @@ use super::manifest::Manifest;
 use super::prediction::predicted_time;
 use super::replay::{Replayer, Replays};
 use super::tape::{Frame, Source, Step};
-use crate::{Engine, RuntimeError, Value};
+use crate::{DeviceKind, Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_ir::{Input, OutputTree};
 use std::fmt;
@@ -22,6 +22,8 @@ pub struct Executable {
     engine: Arc<Engine>,
     name: Arc<str>,
     inputs: Arc<[Input]>,
+    /// Where each clear array among the arguments is.
+    inputs_on: Vec<DeviceKind>,
     prologue: Prologue,
     steps: Vec<Step>,
     slots: usize,
@@ -53,6 +55,7 @@ pub(super) struct Parts {
     pub engine: Arc<Engine>,
     pub name: Arc<str>,
     pub inputs: Arc<[Input]>,
+    pub inputs_on: Vec<DeviceKind>,
     pub prologue: Prologue,
     pub steps: Vec<Step>,
     pub slots: usize,
@@ -69,6 +72,7 @@ impl Executable {
             engine,
             name,
             inputs,
+            inputs_on,
             prologue,
             steps,
             slots,
@@ -83,6 +87,7 @@ impl Executable {
             engine,
             name,
             inputs,
+            inputs_on,
             prologue,
             steps,
             slots,
@@ -251,7 +256,8 @@ impl Executable {
                 arguments.len()
             )));
         }
-        for (argument, input) in arguments.iter().zip(&*self.inputs) {
+        let inputs = self.inputs.iter().zip(&self.inputs_on);
+        for (argument, (input, &place)) in arguments.iter().zip(inputs) {
             if !argument.has_type(&input.ty) {
                 return Err(RuntimeError::Value(format!(
                     "{}: the argument {} is {}, but this executable was compiled for {}",
@@ -259,6 +265,15 @@ impl Executable {
                     input.name,
                     argument.ty(),
                     input.ty
+                )));
+            }
+            if matches!(argument, Value::Tensor(_)) && argument.device().kind() != place {
+                return Err(RuntimeError::Device(format!(
+                    "{}: the argument {} is on {}, but this executable was linked for an array on \
+                     {place}; link it with such an argument, or move the array",
+                    self.name,
+                    input.name,
+                    argument.device(),
                 )));
             }
             self.engine

@@ -4,6 +4,7 @@ use super::executable::{Executable, Parts};
 use super::kept::{MaterialSlot, Prologue};
 use super::keys::{KeyTable, RequiredKey};
 use super::manifest::{Manifest, ManifestEntry, Memory};
+use super::places::Places;
 use super::tape::{Source, Step};
 use crate::value::normalized;
 use crate::{Device, DeviceKind, Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
@@ -20,8 +21,9 @@ use std::sync::Arc;
 /// How a Program is linked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkOptions<'a> {
-    /// Arguments of the kind that the executable is for. The keys of their secret are looked up
-    /// now, so that missing ones are reported before the first run.
+    /// Arguments of the kind that the executable is for: it takes clear arrays that are where
+    /// theirs are, and those in host memory where none are given. The keys of their secret are
+    /// looked up now, so that missing ones are reported before the first run.
     pub arguments: Option<&'a [Value]>,
     /// Whether live materials are read once, here, and never again.
     pub frozen_materials: bool,
@@ -68,6 +70,7 @@ pub fn link(
         plan: &prologue,
         buffers: &buffers,
         uses: program.body().uses(),
+        places: Places::new(program, engine, options.arguments),
         sources: HashMap::new(),
         prologue_slots: HashMap::new(),
         materials: Vec::new(),
@@ -115,6 +118,7 @@ struct Linker<'a> {
     plan: &'a fhelium_passes::plan::Prologue,
     buffers: &'a BufferPlan,
     uses: Uses,
+    places: Places,
     /// Where the main tape finds each value, by the value's number.
     sources: HashMap<usize, Source>,
     /// The prologue's own frame, by the value's number.
@@ -138,18 +142,19 @@ impl Linker<'_> {
                 self.material(op).map_err(|error| error.at(op.location()))?;
             }
         }
+        let runs_on = self.runs_on()?;
         let mut prologue_steps = Vec::new();
         for &place in &self.plan.operations {
             let op = &body.ops()[place];
             if op.kind() != OpKind::Core(Core::Material) {
-                prologue_steps.push(self.prologue_step(place, op)?);
+                prologue_steps.push(self.prologue_step(place, op, runs_on[place])?);
             }
         }
         let kept = self.keep()?;
         let mut steps = Vec::new();
         for (place, op) in body.ops().iter().enumerate() {
             if !self.plan.contains(place) && op.kind() != OpKind::Core(Core::Material) {
-                steps.push(self.step(place, op)?);
+                steps.push(self.step(place, op, runs_on[place])?);
             }
         }
         let mut results = Vec::with_capacity(program.results().len());
@@ -176,6 +181,10 @@ impl Linker<'_> {
             engine: self.engine.clone(),
             name: program.name().into(),
             inputs: program.inputs().into(),
+            inputs_on: body
+                .arguments()
+                .map(|value| self.places.of(value))
+                .collect(),
             prologue: Prologue::new(
                 std::mem::take(&mut self.materials),
                 prologue_steps,
@@ -190,6 +199,19 @@ impl Linker<'_> {
             secrets: std::mem::take(&mut self.secrets),
             manifest,
         }))
+    }
+
+    /// Where each operation runs; of a reference to a material it says nothing.
+    fn runs_on(&mut self) -> Result<Vec<DeviceKind>, RuntimeError> {
+        let ops = self.program.body().ops().iter();
+        let places = ops.map(|op| match op.kind() {
+            OpKind::Core(Core::Material) => Ok(DeviceKind::Cpu),
+            _ => self
+                .places
+                .run(self.program, op)
+                .map_err(|error| error.at(op.location())),
+        });
+        places.collect()
     }
 
     /// A reference to a material: bound, or a key that is looked up at each call.
@@ -232,6 +254,9 @@ impl Linker<'_> {
             .check_places(&self.program.name(), [(&named, &value)])?;
         if let Some(secret) = value.secret_id() {
             self.secrets.push((named, secret));
+        }
+        if let Value::Tensor(array) = &value {
+            self.places.put(*result, array.device().kind());
         }
         let slot = self.prologue_slot(*result);
         self.materials.push(MaterialSlot {
@@ -299,7 +324,12 @@ impl Linker<'_> {
         *self.prologue_slots.entry(value.index()).or_insert(next)
     }
 
-    fn prologue_step(&mut self, place: usize, op: &Op) -> Result<Step, RuntimeError> {
+    fn prologue_step(
+        &mut self,
+        place: usize,
+        op: &Op,
+        runs_on: DeviceKind,
+    ) -> Result<Step, RuntimeError> {
         let operands = op
             .operands()
             .iter()
@@ -310,10 +340,10 @@ impl Linker<'_> {
             .iter()
             .map(|&value| Some(self.prologue_slot(value)))
             .collect();
-        self.select(place, op, true, operands, results)
+        self.select((place, op), true, runs_on, operands, results)
     }
 
-    fn step(&mut self, place: usize, op: &Op) -> Result<Step, RuntimeError> {
+    fn step(&mut self, place: usize, op: &Op, runs_on: DeviceKind) -> Result<Step, RuntimeError> {
         let mut operands = SmallVec::new();
         for &value in op.operands() {
             operands.push(self.source(value)?);
@@ -338,16 +368,16 @@ impl Linker<'_> {
             }
             results.push(slot.filter(|_| !released.contains(&value)));
         }
-        self.select(place, op, false, operands, results)
+        self.select((place, op), false, runs_on, operands, results)
     }
 
     /// The step with its implementation: the one of an earlier link, else the one that a pass
     /// chose by name, else the backend's choice.
     fn select(
         &mut self,
-        place: usize,
-        op: &Op,
+        (place, op): (usize, &Op),
         prologue: bool,
+        runs_on: DeviceKind,
         operands: SmallVec<[Source; 4]>,
         results: SmallVec<[Option<u32>; 1]>,
     ) -> Result<Step, RuntimeError> {
@@ -357,7 +387,6 @@ impl Linker<'_> {
             .map(|&value| self.program.type_of(value))
             .collect();
         let device = self.engine.device();
-        let runs_on = OperationBackend::place_of(op.kind(), device.kind());
         // What was chosen for another kind of device is no choice for this one.
         let earlier = self
             .options

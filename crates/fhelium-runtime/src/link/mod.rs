@@ -5,6 +5,7 @@ mod kept;
 mod keys;
 mod linker;
 mod manifest;
+mod places;
 mod prediction;
 mod replay;
 mod tape;
