@@ -1,7 +1,7 @@
 // Real coefficients to the residues of the nearest integers and back, exactly, at scales of any
 // size, as fhelium-ckks' encoding/rounding.rs and encoding/lift.rs do; and constants.
 
-#include "launch.cuh"
+#include "message.cuh"
 
 namespace {
 
@@ -75,6 +75,36 @@ __device__ __forceinline__ void round_to_residues(const Round& args) {
     const u64 polynomial = (u64)blockIdx.z * args.basis.limbs + blockIdx.y;
     *reinterpret_cast<ulonglong2*>(args.target + (polynomial << args.log_n) + at) =
         make_ulonglong2(residues[0], residues[1]);
+}
+
+// The residues of a constant that only the device has seen, a pair for each limb: those of the
+// polynomial round(re scale) + round(im scale) X^(N/2), as fhelium-ckks' encoding/constant.rs says.
+// Grid: (limbs); a thread does one.
+struct ConstantResidues {
+    const Prime* primes;
+    const double* source;  // one number, or two where it is complex
+    const u64* roots;      // a square root of -1 modulo each prime
+    u64* target;           // [limb][2]
+    Check check;
+    double mantissa;  // of the scale
+    int exponent;     // of the scale
+    u32 limbs;
+    u32 complex;
+    u32 unused;
+};
+static_assert(sizeof(ConstantResidues) == 88, "src/kernels/embed.rs has the same layout");
+
+__device__ __forceinline__ void constant_residues(const ConstantResidues& args) {
+    const u32 limb = blockIdx.x * THREADS + threadIdx.x;
+    if (limb >= args.limbs) return;
+    const double re = args.source[0], im = args.complex != 0 ? args.source[1] : 0.0;
+    if (limb == 0) check_value(args.check, 0, re, im);
+    const Prime& prime = args.primes[limb];
+    const u64 real = exact_residue(FH_MUL(re, args.mantissa), args.exponent, prime);
+    const u64 turned = exact_residue(FH_MUL(im, args.mantissa), args.exponent, prime);
+    const u64 imaginary = u64_mul(turned, args.roots[limb], prime.p, prime.ratio_lo, prime.ratio_hi);
+    args.target[2 * limb] = u64_add(real, imaginary, prime.p);
+    args.target[2 * limb + 1] = u64_sub(real, imaginary, prime.p);
 }
 
 // A constant's residues: one in the first half of a limb, one in the second. Grid: (pairs, limbs).
@@ -237,5 +267,6 @@ __device__ __forceinline__ void centre(const Centre& args) {
 }  // namespace
 
 FH_KERNEL(round_coefficients, THREADS, 4, Round, (round_to_residues))
+FH_KERNEL(residues_of_constant, THREADS, 4, ConstantResidues, (constant_residues))
 FH_KERNEL(fill_constant, THREADS, 4, Constant, (constant))
 FH_KERNEL(centre_coefficients, THREADS, 4, Centre, (centre))

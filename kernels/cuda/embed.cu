@@ -13,7 +13,7 @@
 //
 // Grids: (tiles of LANES columns or rows, items).
 
-#include "launch.cuh"
+#include "message.cuh"
 
 namespace {
 
@@ -72,10 +72,11 @@ struct Columns {
     Embedding embedding;
     const double* source;  // messages of `count` values, or coefficients [item][2][M]
     Complex* target;       // [item][M]
+    Check check;           // of messages
     u32 count;
     u32 complex;  // whether messages are
 };
-static_assert(sizeof(Columns) == 56, "src/kernels/embed.rs has the same layout");
+static_assert(sizeof(Columns) == 88, "src/kernels/embed.rs has the same layout");
 
 template <bool TO_SLOTS>
 __device__ __forceinline__ void columns(const Columns& args) {
@@ -93,9 +94,11 @@ __device__ __forceinline__ void columns(const Columns& args) {
         } else {
             const u32 slot = embedding.slots[at];
             const u64 entry = (u64)blockIdx.y * args.count + slot;
-            if (slot < args.count)
+            if (slot < args.count) {
                 value = args.complex != 0 ? reinterpret_cast<const Complex*>(args.source)[entry]
                                           : Complex{args.source[entry], 0.0};
+                check_value(args.check, entry, value.re, value.im);
+            }
         }
         tile[row * LANES + lane] = value;
     }

@@ -96,7 +96,7 @@ def encode(values: Any, *, like: Any, level: int, scale: Any, engine: Any = None
     """Encodes an array or scalar for the ciphertext `like`."""
     if active_recorder() is None:
         _refuse_escaped(values)
-        values = numeric_array(values)
+        values = message_for(engine if engine is not None else like._engine, values)
     return apply(
         "he.encode",
         [values],
@@ -133,6 +133,15 @@ def numeric_array(values: Any) -> np.ndarray[Any, Any]:
         f"values must be real or complex numbers, found an array of dtype {numbers.dtype}; convert "
         "it with .astype(float)"
     )
+
+
+def message_for(engine: Any, values: Any) -> Any:
+    """Values to encode: an array on the engine's own GPU as it is, all others as numpy's arrays."""
+    if engine.device != "cpu" and is_on_gpu(values):
+        array = Array.from_dlpack(values)
+        if array.device == engine.device:
+            return array
+    return numeric_array(values)
 
 
 def _plain_for(ciphertext: Any, other: Any, *, product: bool, operation: str, engine: Any) -> Any:

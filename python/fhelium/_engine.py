@@ -86,7 +86,7 @@ class Engine(_native.Engine):
         given = self.parameters
         return _arithmetic.apply(  # type: ignore[no-any-return]
             "he.encode",
-            [values if active_recorder() else _arithmetic.numeric_array(values)],
+            [values if active_recorder() else _arithmetic.message_for(self, values)],
             {
                 "level": given.depth if level is None else level,
                 "scale": given.scale if scale is None else scale,

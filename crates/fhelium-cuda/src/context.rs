@@ -331,6 +331,7 @@ impl Context {
                 return Err(CudaError::Capture { operation, remedy });
             }
             self.0.queue.wait_for(queue)?;
+            self.0.queue.follow_reports(queue);
             others.push(queue);
         }
         Ok(Joined {

@@ -17,6 +17,7 @@ mod ops;
 mod probe;
 mod queue;
 mod raw;
+mod reports;
 mod tables;
 mod tensor;
 mod values;

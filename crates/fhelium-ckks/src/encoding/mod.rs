@@ -207,18 +207,25 @@ impl Context {
     /// # Errors
     /// As [`encode`](Self::encode).
     pub fn check_message(&self, message: &Message<'_>, level: usize, scale: &Scale) -> Result<()> {
+        self.check_message_shape(message.shape, level, scale)?;
+        message.check(level, scale, self.message_bound(level, scale))
+    }
+
+    /// Refuses a message's shape, level or scale as [`encode`](Self::encode) does, whatever the values.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode), but for the values'.
+    pub fn check_message_shape(&self, shape: &[usize], level: usize, scale: &Scale) -> Result<()> {
         let parameters = self.parameters();
         parameters.chain().check_encoding("encode", level, scale)?;
-        if let Some(&count) = message.shape.last()
-            && !(1..=parameters.slots()).contains(&count)
-        {
-            return Err(CkksError::Shape {
+        match shape.last() {
+            Some(&count) if !(1..=parameters.slots()).contains(&count) => Err(CkksError::Shape {
                 operation: "encode",
-                found: format!("a last axis of {count}, shape {:?}", message.shape),
+                found: format!("a last axis of {count}, shape {shape:?}"),
                 expected: format!("1 to {} values for the slots", parameters.slots()),
-            });
+            }),
+            _ => Ok(()),
         }
-        message.check(level, scale, self.message_bound(level, scale))
     }
 
     fn message_residues(

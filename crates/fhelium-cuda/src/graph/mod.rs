@@ -38,6 +38,7 @@ pub struct Graph<V> {
     made: Vec<usize>,
     workspace_words: usize,
     secret: bool,
+    reports: bool,
     state: Mutex<State>,
 }
 
@@ -119,6 +120,7 @@ impl<V: DeviceValue> Graph<V> {
             made: made.collect(),
             workspace_words: recording.workspace_words,
             secret: recording.secret,
+            reports: recording.reports,
             state: Mutex::new(State {
                 bound: vec![0; bound.len() + 1],
                 recording,
@@ -203,6 +205,9 @@ impl<V: DeviceValue> Graph<V> {
         // just been made with as many as were recorded.
         state.bind(addresses);
         let result = work(state)?;
+        if self.reports {
+            queue.expect_reports();
+        }
         joined.leave()?;
         Ok((result, made))
     }
@@ -226,6 +231,11 @@ impl<V: DeviceValue> Graph<V> {
             }
         }
         Ok(())
+    }
+
+    /// The placeholders that it was captured with: values like those that a replay takes.
+    pub fn inputs(&self) -> &[V] {
+        &self.inputs
     }
 
     /// The way by which it is replayed, once it is known which is the faster.

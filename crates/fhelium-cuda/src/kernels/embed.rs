@@ -16,6 +16,28 @@ pub(crate) struct Embedding {
     pub unused: u32,
 }
 
+/// `Check` in message.cuh.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Check {
+    pub report: u64,
+    pub bound: f64,
+    pub log2_scale: f64,
+    pub level: u32,
+    pub unused: u32,
+}
+
+impl Check {
+    /// None: the host has checked the values, or there are none.
+    pub const NONE: Check = Check {
+        report: 0,
+        bound: f64::INFINITY,
+        log2_scale: 0.0,
+        level: 0,
+        unused: 0,
+    };
+}
+
 /// `Columns` in embed.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -23,6 +45,7 @@ pub(crate) struct Columns {
     pub embedding: Embedding,
     pub source: u64,
     pub target: u64,
+    pub check: Check,
     pub count: u32,
     pub complex: u32,
 }
@@ -54,6 +77,22 @@ pub(crate) struct Round {
     pub unused: u32,
 }
 
+/// `ConstantResidues` in coefficients.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct ConstantResidues {
+    pub primes: u64,
+    pub source: u64,
+    pub roots: u64,
+    pub target: u64,
+    pub check: Check,
+    pub mantissa: f64,
+    pub exponent: i32,
+    pub limbs: u32,
+    pub complex: u32,
+    pub unused: u32,
+}
+
 /// `Constant` in coefficients.cu.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -82,13 +121,14 @@ pub(crate) struct Centre {
 
 arguments!(
     Columns,
-    56,
+    88,
     [
         embedding.twist,
         embedding.roots,
         embedding.slots,
         source,
-        target
+        target,
+        check.report
     ]
 );
 arguments!(
@@ -103,6 +143,11 @@ arguments!(
     ]
 );
 arguments!(Round, 64, [primes, source, target]);
+arguments!(
+    ConstantResidues,
+    88,
+    [primes, source, roots, target, check.report]
+);
 arguments!(Constant, 24, [residues, target]);
 arguments!(Centre, 64, [primes, residues, target, inverses, product]);
 
@@ -124,6 +169,7 @@ pub(super) struct Embed {
     rows_to_coefficients: Kernel<Rows>,
     rows_to_slots: Kernel<Rows>,
     round: Kernel<Round>,
+    constant_residues: Kernel<ConstantResidues>,
     constant: Kernel<Constant>,
     centre: Kernel<Centre>,
 }
@@ -143,6 +189,7 @@ impl Embed {
             rows_to_coefficients: load(device, "embed", "rows_to_coefficients")?,
             rows_to_slots: load(device, "embed", "rows_to_slots")?,
             round: load(device, "coefficients", "round_coefficients")?,
+            constant_residues: load(device, "coefficients", "residues_of_constant")?,
             constant: load(device, "coefficients", "fill_constant")?,
             centre: load(device, "coefficients", "centre_coefficients")?,
         })
@@ -203,6 +250,24 @@ impl Kernels {
         let grid = [tiles, arguments.basis.limbs, items as u32];
         // SAFETY: the caller's promise.
         unsafe { self.embed.round.launch(queue, grid, 0, arguments) }
+    }
+
+    /// The residues of a constant that is on the device.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn constant_residues(
+        &self,
+        queue: &Queue,
+        arguments: &ConstantResidues,
+    ) -> Result<()> {
+        let grid = [arguments.limbs.div_ceil(THREADS), 1, 1];
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.embed
+                .constant_residues
+                .launch(queue, grid, 0, arguments)
+        }
     }
 
     /// The limbs of a constant.

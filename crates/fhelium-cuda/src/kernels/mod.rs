@@ -21,7 +21,9 @@ pub(crate) use convert::{
     ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
 };
 pub(crate) use elementwise::{Binary, Combination, Multiple};
-pub(crate) use embed::{Centre, Columns, Constant, Embedding, Round, Rows, Towards};
+pub(crate) use embed::{
+    Centre, Check, Columns, Constant, ConstantResidues, Embedding, Round, Rows, Towards,
+};
 pub(crate) use encrypt::{Decrypt, Encrypt};
 pub(crate) use keys::{HoldKey, MakeKey};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};

@@ -2,11 +2,25 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{Centre, Columns, Constant, Round, Rows, Towards};
+use crate::kernels::{Centre, Check, Columns, Constant, ConstantResidues, Round, Rows, Towards};
 use crate::queue::Buffer;
+use crate::tensor::Tensor;
 use crate::values::Plaintext;
 use bytemuck::AnyBitPattern;
 use fhelium_ckks::{Complex64, ExactScale, Message, PlainState, Scale, Values};
+use fhelium_ir::DType;
+
+/// Values on the device, for the slots: real or complex, item by item.
+struct Slots {
+    source: u64,
+    is_complex: bool,
+    /// Values of an item.
+    count: usize,
+    items: usize,
+    check: Check,
+    /// No |re| + |im| is larger.
+    magnitude: f64,
+}
 
 impl Context {
     /// Encodes a message at a level and a scale.
@@ -22,27 +36,128 @@ impl Context {
         self.host().check_message(&message, level, scale)?;
         let items: usize = message.batch_shape().iter().product();
         self.check_rows("encode", items)?;
+        let _order = self.queue().lock();
+        let result = self.encoding_result(message.shape(), level, scale)?;
+        let Some(&count) = message.shape().last() else {
+            let value = match message.values() {
+                Values::Real(values) => Complex64::new(values[0], 0.0),
+                Values::Complex(values) => values[0],
+            };
+            let residues = self.host().constant_residues(value, level, scale)?;
+            let residues = self.queue().upload(residues.as_flattened())?;
+            self.fill_constant(&residues, &result)?;
+            return Ok(result);
+        };
+        let (source, is_complex) = match message.values() {
+            Values::Real(values) => {
+                let source = self.queue().allocate(values.len())?;
+                self.queue().fill(&source, values)?;
+                (source, false)
+            }
+            Values::Complex(values) => {
+                let source = self.queue().allocate(2 * values.len())?;
+                self.queue().fill(&source, values)?;
+                (source, true)
+            }
+        };
+        let slots = Slots {
+            source: source.address(),
+            is_complex,
+            count,
+            items,
+            check: Check::NONE,
+            magnitude: message.magnitude(),
+        };
+        // SAFETY: the source holds as many values, which were just copied there.
+        unsafe { self.encode_slots(&slots, &result)? };
+        Ok(result)
+    }
+
+    /// Encodes an array on the device, of any element type and strides, without waiting for it: to
+    /// the residues that [`encode`](Self::encode) gives for its elements.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode), but for the values': those that are not finite or that the level
+    /// does not hold are refused by whatever waits for the device next, such as
+    /// [`Queue::synchronize`](crate::Queue::synchronize) and downloads. Arrays of another device.
+    pub fn encode_tensor(
+        &self,
+        message: &Tensor,
+        level: usize,
+        scale: &Scale,
+    ) -> Result<Plaintext> {
+        let shape = message.shape();
+        self.host().check_message_shape(shape, level, scale)?;
+        let items = shape
+            .split_last()
+            .map_or(1, |(_, batch)| batch.iter().product());
+        self.check_rows("encode", items)?;
+        let is_complex = message.dtype().is_complex();
+        let wide = if is_complex { DType::C128 } else { DType::F64 };
+        let queue = self.queue();
+        let _order = queue.lock();
+        let dense = self.contiguous(&self.cast("encode", message, wide)?)?;
+        let joined = self.join("encode", &[("array", &**dense.buffer())])?;
+        let result = self.encoding_result(shape, level, scale)?;
+        let bound = self.host().message_bound(level, scale);
+        let check = Check {
+            report: queue.report_address()?,
+            bound,
+            log2_scale: scale.log2(),
+            level: level as u32,
+            unused: 0,
+        };
+        if let Some(&count) = shape.last() {
+            let slots = Slots {
+                source: dense.address(),
+                is_complex,
+                count,
+                items,
+                check,
+                // Twice: the bound is of magnitudes.
+                magnitude: 2.0 * bound,
+            };
+            // SAFETY: the array is dense and of the type that is read.
+            unsafe { self.encode_slots(&slots, &result)? };
+        } else {
+            let exact = ExactScale::new(scale);
+            let residues = queue.allocate(2 * (level + 1))?;
+            let arguments = ConstantResidues {
+                primes: self.tables().primes(),
+                source: dense.address(),
+                roots: self.tables().scheme.imaginary_roots(),
+                target: residues.address(),
+                check,
+                mantissa: exact.mantissa(),
+                exponent: exact.exponent(),
+                limbs: level as u32 + 1,
+                complex: u32::from(is_complex),
+                unused: 0,
+            };
+            // SAFETY: the array holds one number of the type that is read, the target two words for
+            // each limb of the level.
+            unsafe { self.kernels().constant_residues(queue, &arguments)? };
+            self.fill_constant(&residues, &result)?;
+        }
+        joined.leave()?;
+        queue.expect_reports();
+        Ok(result)
+    }
+
+    /// A plaintext of undefined residues for a message of a shape.
+    fn encoding_result(&self, shape: &[usize], level: usize, scale: &Scale) -> Result<Plaintext> {
         let state = PlainState {
             level,
             scale: scale.clone(),
         };
-        let _order = self.queue().lock();
-        let result = self.plain_result(state, message.batch_shape().to_vec())?;
-        match message.shape().last() {
-            None => self.encode_constant(message.values(), &result)?,
-            Some(&count) => self.encode_slots(&message, count, items, &result)?,
-        }
-        Ok(result)
+        let batch = shape.split_last().map_or(&[][..], |(_, batch)| batch);
+        self.plain_result(state, batch.to_vec())
     }
 
-    fn encode_constant(&self, values: Values<'_>, result: &Plaintext) -> Result<()> {
-        let value = match values {
-            Values::Real(values) => Complex64::new(values[0], 0.0),
-            Values::Complex(values) => values[0],
-        };
-        let PlainState { level, scale } = &result.state;
-        let residues = self.host().constant_residues(value, *level, scale)?;
-        let residues = self.queue().upload(residues.as_flattened())?;
+    /// Writes a constant's limbs; a pair of residues for each.
+    fn fill_constant(&self, residues: &Buffer, result: &Plaintext) -> Result<()> {
+        let limbs = result.state.level + 1;
+        debug_assert_eq!(residues.words(), 2 * limbs);
         let arguments = Constant {
             residues: residues.address(),
             target: result.data.address(),
@@ -50,40 +165,25 @@ impl Context {
             unused: 0,
         };
         // SAFETY: a pair of residues for each limb of the result.
-        unsafe { self.kernels().constant(self.queue(), level + 1, &arguments) }
+        unsafe { self.kernels().constant(self.queue(), limbs, &arguments) }
     }
 
-    fn encode_slots(
-        &self,
-        message: &Message<'_>,
-        count: usize,
-        items: usize,
-        result: &Plaintext,
-    ) -> Result<()> {
+    /// # Safety
+    /// The source is of live memory of this queue that holds the values.
+    unsafe fn encode_slots(&self, message: &Slots, result: &Plaintext) -> Result<()> {
         let (queue, kernels) = (self.queue(), self.kernels());
         let (n, slots) = (self.n(), self.parameters().slots());
-        let source = match message.values() {
-            Values::Real(values) => {
-                let source = queue.allocate(values.len())?;
-                queue.fill(&source, values)?;
-                source
-            }
-            Values::Complex(values) => {
-                let source = queue.allocate(2 * values.len())?;
-                queue.fill(&source, values)?;
-                source
-            }
-        };
         let scale = ExactScale::new(&result.state.scale);
-        let transformed = queue.allocate(items * n)?;
-        let coefficients = queue.allocate(items * n)?;
+        let transformed = queue.allocate(message.items * n)?;
+        let coefficients = queue.allocate(message.items * n)?;
         let embedding = self.tables().scheme.embedding();
         let columns = Columns {
             embedding,
-            source: source.address(),
+            source: message.source,
             target: transformed.address(),
-            count: count as u32,
-            complex: u32::from(matches!(message.values(), Values::Complex(_))),
+            check: message.check,
+            count: message.count as u32,
+            complex: u32::from(message.is_complex),
         };
         let rows = Rows {
             embedding,
@@ -93,13 +193,14 @@ impl Context {
             complex: 0,
             unused: 0,
         };
-        // SAFETY: the source holds `count` values an item, real or complex, the others N words.
+        // SAFETY: the source holds `count` values an item, real or complex, by the caller's promise;
+        // the others hold N words.
         unsafe {
-            kernels.columns(queue, Towards::Coefficients, items, &columns)?;
-            kernels.rows(queue, Towards::Coefficients, items, &rows)?;
+            kernels.columns(queue, Towards::Coefficients, message.items, &columns)?;
+            kernels.rows(queue, Towards::Coefficients, message.items, &rows)?;
         }
         // No coefficient is larger than the largest value, but for the transform's rounding.
-        let largest = 1.01 * message.magnitude() * scale.mantissa();
+        let largest = 1.01 * message.magnitude * scale.mantissa();
         self.round(
             &coefficients,
             &scale,
@@ -200,6 +301,7 @@ impl Context {
             embedding,
             source: coefficients.address(),
             target: transformed.address(),
+            check: Check::NONE,
             count: 0,
             complex: 0,
         };

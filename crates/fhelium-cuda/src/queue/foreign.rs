@@ -176,7 +176,10 @@ impl Queue {
     pub(crate) fn wait_for_uses(&self) {
         let waited = uncaptured(|| {
             self.bind()?;
-            self.synchronize()?;
+            // What kernels report is for who asks for the results.
+            self.stream
+                .synchronize()
+                .map_err(driver("waiting for the device"))?;
             if self.is_capturing_foreign() {
                 return Ok(());
             }

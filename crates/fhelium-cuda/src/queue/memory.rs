@@ -47,6 +47,8 @@ impl Memory {
 /// Words of device memory, in the order of the queue that they came from.
 pub struct Buffer {
     block: Arc<Block>,
+    /// Bytes from the block's start.
+    start: u64,
     words: usize,
 }
 
@@ -99,6 +101,22 @@ impl Buffer {
         };
         Buffer {
             block: Arc::new(block),
+            start: 0,
+            words,
+        }
+    }
+
+    /// The bytes from `start` on that so many words hold, of the same memory.
+    ///
+    /// # Panics
+    /// When the memory ends before the last word begins: the callers derive both from checked shapes.
+    pub(crate) fn part(&self, start: usize, words: usize) -> Buffer {
+        assert!(
+            start + words.saturating_sub(1) * size_of::<u64>() <= self.words * size_of::<u64>()
+        );
+        Buffer {
+            block: self.block.clone(),
+            start: self.start + start as u64,
             words,
         }
     }
@@ -110,7 +128,7 @@ impl Buffer {
 
     /// Its address on the device.
     pub fn address(&self) -> u64 {
-        self.block.pointer
+        self.block.pointer + self.start
     }
 
     /// The queue in whose order it is used.

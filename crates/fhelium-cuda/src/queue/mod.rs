@@ -3,6 +3,7 @@
 mod foreign;
 mod memory;
 mod recorder;
+mod wait;
 
 pub(crate) use foreign::uncaptured;
 pub use memory::{Buffer, MemoryUse};
@@ -10,6 +11,7 @@ pub(crate) use recorder::{Action, Function, Patch, Recorder, Recording, Shape, S
 
 use crate::device::Device;
 use crate::error::{CudaError, Result, driver};
+use crate::reports::Reports;
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::sys::{self, CUstream};
 use cudarc::driver::{CudaEvent, CudaStream, result};
@@ -31,6 +33,7 @@ pub struct Queue {
     /// Held by each operation, so that another thread's launches do not enter a recording.
     order: ReentrantMutex<()>,
     place: Mutex<Place>,
+    reports: Mutex<Reports>,
 }
 
 /// Where operations go.
@@ -70,6 +73,7 @@ impl Queue {
             }),
             order: ReentrantMutex::new(()),
             place: Mutex::new(Place::Own),
+            reports: Mutex::default(),
         }))
     }
 
@@ -81,16 +85,6 @@ impl Queue {
     /// The stream's handle, for launches by others on it.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
-    }
-
-    /// Waits until all that was put into the queue has run.
-    ///
-    /// # Errors
-    /// [`CudaError::Driver`], also for a fault of an earlier kernel.
-    pub fn synchronize(&self) -> Result<()> {
-        self.stream
-            .synchronize()
-            .map_err(driver("waiting for the device"))
     }
 
     /// Keeps other threads' operations out of this thread's next ones.
@@ -321,10 +315,10 @@ impl Queue {
         // SAFETY: the slice is no larger than the buffer, any bytes are values of its type, and it
         // lives until the stream has been waited for.
         unsafe {
-            result::memcpy_dtoh_async(values, buffer.address(), stream)
-                .and_then(|()| result::stream::synchronize(stream))
+            self.wait_after(stream, "copying from the device", || {
+                result::memcpy_dtoh_async(values, buffer.address(), stream)
+            })
         }
-        .map_err(driver("copying from the device"))
     }
 
     /// Copies words from one buffer to another, starting at the given words.

@@ -53,6 +53,7 @@ pub(crate) struct Recorder {
 struct State {
     closed: bool,
     secret: bool,
+    reports: bool,
     steps: Vec<Step>,
     /// Which words of which steps are addresses: step and word.
     addresses: Vec<(usize, usize)>,
@@ -100,6 +101,8 @@ pub(crate) struct Recording {
     pub workspace_words: usize,
     /// Whether secrets are in that memory for a while.
     pub secret: bool,
+    /// Whether its kernels may report something.
+    pub reports: bool,
     /// Never read: the recorded addresses are theirs.
     pub _kept: Vec<Arc<Block>>,
 }
@@ -197,6 +200,11 @@ impl Recorder {
         });
     }
 
+    /// Says that a kernel of the work may report something.
+    pub(super) fn expect_reports(&self) {
+        self.state.lock().reports = true;
+    }
+
     /// Keeps memory that the work reads from being used for anything else.
     pub(super) fn keep(&self, block: &Arc<Block>) {
         let mut state = self.state.lock();
@@ -258,6 +266,7 @@ impl Recorder {
             patches,
             bytes,
             secret: state.secret,
+            reports: state.reports,
             workspace_words: end as usize / size_of::<u64>(),
             _kept: std::mem::take(&mut state.kept),
         }

@@ -4,7 +4,7 @@ use super::product;
 use crate::error::Result;
 use crate::kernels::Embedding;
 use crate::queue::{Buffer, Queue};
-use fhelium_ckks::arith::Modulus;
+use fhelium_ckks::arith::{Modulus, primes::primitive_root};
 use fhelium_ckks::{CkksError, Complex64, Parameters, slot_order, twist};
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ pub(crate) struct Scheme {
     order: usize,
     special_products: usize,
     lift_inverses: usize,
+    imaginary_roots: usize,
     /// By level.
     level_products: Vec<usize>,
 }
@@ -46,6 +47,11 @@ impl Scheme {
             let inverse = q.inverse(product(&level_moduli[..index], q));
             words.push(inverse.map_err(CkksError::from)?);
         }
+        let imaginary_roots = words.len();
+        for &q in level_moduli {
+            let root = primitive_root(q, 2 * parameters.n() as u64).map_err(CkksError::from)?;
+            words.push(q.pow(root, slots as u64));
+        }
         let mut level_products = Vec::with_capacity(level_moduli.len());
         let mut whole = Vec::new();
         for modulus in level_moduli {
@@ -60,6 +66,7 @@ impl Scheme {
             order,
             special_products,
             lift_inverses,
+            imaginary_roots,
             level_products,
         })
     }
@@ -92,6 +99,11 @@ impl Scheme {
     /// 1 / (q_0 ... q_(i-1)) modulo each modulus q_i.
     pub fn lift_inverses(&self) -> u64 {
         self.at(self.lift_inverses)
+    }
+
+    /// The square root of -1 modulo each modulus that stands for i in the first half of a limb.
+    pub fn imaginary_roots(&self) -> u64 {
+        self.at(self.imaginary_roots)
     }
 
     /// The product of a level's primes, in as many words, from the least on.

@@ -118,7 +118,7 @@ impl Context {
     }
 
     /// The tensor in another element type; shared where it has that type already.
-    pub(super) fn cast(
+    pub(crate) fn cast(
         &self,
         name: &'static str,
         operand: &Tensor,

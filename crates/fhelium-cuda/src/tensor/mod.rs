@@ -41,7 +41,7 @@ pub struct Tensor {
     /// one.
     offset: usize,
     data: Arc<Buffer>,
-    /// The one element of a constant, which the host knows too.
+    /// The one element of a program's constant, which the host knows too.
     constant: Option<i64>,
 }
 
@@ -101,6 +101,34 @@ impl Tensor {
     /// The memory that holds the elements, and perhaps others.
     pub fn buffer(&self) -> &Arc<Buffer> {
         &self.data
+    }
+
+    /// The same tensor, of a buffer that holds its elements and no others: so it is like every other
+    /// of its layout, whatever memory either is a view of.
+    pub fn trimmed(&self) -> Tensor {
+        // In bytes, from the first element down to the lowest and up to the highest.
+        let (mut below, mut above) = (0, 0);
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            let reach = extent.saturating_sub(1) * stride.unsigned_abs() * self.dtype.size();
+            match stride < 0 {
+                true => below += reach,
+                false => above += reach,
+            }
+        }
+        let bytes = below + above + self.dtype.size();
+        let (start, below, bytes) = match self.is_empty() {
+            true => (0, 0, 0),
+            false => (self.offset - below, below, bytes),
+        };
+        let words = bytes.div_ceil(size_of::<u64>());
+        if start == 0 && words == self.data.words() {
+            return self.clone();
+        }
+        Tensor {
+            offset: below,
+            data: Arc::new(self.data.part(start, words)),
+            ..self.clone()
+        }
     }
 
     /// Elements of the buffer at a byte of it.
@@ -164,7 +192,6 @@ impl DeviceValue for Tensor {
     fn with_buffer(&self, buffer: Arc<Buffer>) -> Self {
         Tensor {
             data: buffer,
-            constant: None,
             ..self.clone()
         }
     }
@@ -174,6 +201,7 @@ impl DeviceValue for Tensor {
             && self.shape == other.shape
             && self.strides == other.strides
             && self.offset == other.offset
+            && self.constant == other.constant
     }
 }
 

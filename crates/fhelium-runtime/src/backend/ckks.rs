@@ -107,9 +107,7 @@ impl<P: Kernels> Implementation for CkksKernel<P> {
                     .map_err(|_| operands.malformed("level is negative"))?;
                 let scale = attributes.scale("scale").ok_or_else(|| absent("scale"))?;
                 let engine = invocation.engine;
-                // Messages are checked on the host.
-                let message = operands.array(0)?.to_host(engine.parameters())?;
-                let plaintext = engine.encode_at(&message, level, scale)?;
+                let plaintext = engine.encode_array_at(operands.array(0)?, level, scale)?;
                 return Ok(smallvec![plaintext.into()]);
             }
         };

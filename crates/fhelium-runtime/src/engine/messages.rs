@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::RuntimeError;
-use crate::placed::{Ciphertext, EncryptionKey, Placed, Plaintext, SecretKey};
+use crate::placed::{Array, Ciphertext, EncryptionKey, Placed, Plaintext, SecretKey};
 use crate::tensor::Tensor;
 use fhelium_ckks::{Complex64, Message, NoiseFlooding};
 use fhelium_state::Scale;
@@ -34,18 +34,59 @@ impl Engine {
         level: usize,
         scale: &Scale,
     ) -> Result<Plaintext, RuntimeError> {
-        let shape = message.shape();
-        let encode = |message: Message<'_>| {
+        with_message(message, |message| {
             Ok(match self.cuda() {
                 Some(context) => Placed::Cuda(Arc::new(context.encode(message, level, scale)?)),
                 None => self.context().encode(message, level, scale)?.into(),
             })
-        };
-        if message.dtype().is_complex() {
-            encode(Message::complex(&message.to_vec::<Complex64>(), shape)?)
-        } else {
-            encode(Message::real(&message.to_vec::<f64>(), shape)?)
+        })
+    }
+
+    /// Encodes an array where it is: one on the device without waiting for it, so that values which
+    /// no plaintext holds are refused by what waits for the device next.
+    ///
+    /// # Errors
+    /// As [`Engine::encode`], and [`RuntimeError::Device`] for an array elsewhere.
+    pub fn encode_array(
+        &self,
+        message: &Array,
+        level: Option<usize>,
+        scale: Option<&Scale>,
+    ) -> Result<Plaintext, RuntimeError> {
+        let parameters = self.parameters();
+        self.encode_array_at(
+            message,
+            level.unwrap_or(parameters.depth()),
+            scale.unwrap_or(parameters.scale()),
+        )
+    }
+
+    pub(crate) fn encode_array_at(
+        &self,
+        message: &Array,
+        level: usize,
+        scale: &Scale,
+    ) -> Result<Plaintext, RuntimeError> {
+        match (message, self.cuda()) {
+            (Placed::Cuda(message), Some(context)) => {
+                let plaintext = context.encode_tensor(message, level, scale)?;
+                Ok(Placed::Cuda(Arc::new(plaintext)))
+            }
+            (message, _) => self.encode_at(message.host()?, level, scale),
         }
+    }
+
+    /// Refuses what [`Engine::encode`] refuses for its values, its shape, the level or the scale.
+    pub(crate) fn check_message(
+        &self,
+        message: &Tensor,
+        level: usize,
+        scale: &Scale,
+    ) -> Result<(), RuntimeError> {
+        let context = self.context();
+        with_message(message, |message| {
+            Ok(context.check_message(&message, level, scale)?)
+        })
     }
 
     /// The messages of a plaintext: shape (batch..., slots), `f64` when `real`, else `c128`. They
@@ -134,5 +175,18 @@ impl Engine {
             Some(flooding) => context.flood(plaintext, flooding, randomness)?.into(),
             None => plaintext.into(),
         })
+    }
+}
+
+/// An array as the encoder reads it.
+fn with_message<R>(
+    message: &Tensor,
+    read: impl FnOnce(Message<'_>) -> Result<R, RuntimeError>,
+) -> Result<R, RuntimeError> {
+    let shape = message.shape();
+    if message.dtype().is_complex() {
+        read(Message::complex(&message.to_vec::<Complex64>(), shape)?)
+    } else {
+        read(Message::real(&message.to_vec::<f64>(), shape)?)
     }
 }

@@ -44,6 +44,14 @@ inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
+// Fibers take turns only at barriers.
+inline unsigned long long atomicCAS(unsigned long long* place, unsigned long long expected,
+                                    unsigned long long desired) {
+    const unsigned long long found = *place;
+    if (found == expected) *place = desired;
+    return found;
+}
+
 void fh_barrier();
 inline void __syncthreads() { fh_barrier(); }
 inline void __syncwarp() { fh_barrier(); }
