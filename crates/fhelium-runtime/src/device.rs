@@ -15,7 +15,7 @@ pub enum Device {
 }
 
 /// The kinds of places, each with kernels of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum DeviceKind {
     /// The host.
     #[default]

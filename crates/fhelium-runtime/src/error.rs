@@ -95,6 +95,14 @@ impl RuntimeError {
         }
     }
 
+    /// What went wrong, without the source line.
+    pub fn cause(&self) -> &RuntimeError {
+        match self {
+            RuntimeError::At { error, .. } => error.cause(),
+            error => error,
+        }
+    }
+
     /// This error with the operation's source line, unless it has one already.
     #[must_use]
     pub fn at(self, location: Option<&Location>) -> Self {

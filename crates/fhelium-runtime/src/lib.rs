@@ -27,8 +27,8 @@ pub use device::{Device, DeviceKind};
 pub use engine::{Engine, EngineOptions, EvaluationKeys, KeySet};
 pub use error::{MissingKey, MissingKeys, RuntimeError, SpecializationMiss};
 pub use link::{
-    Executable, LinkOptions, Manifest, ManifestEntry, Measured, Memory, Replays, RequiredKey, link,
-    predicted_time,
+    Executable, HostWork, LinkOptions, Manifest, ManifestEntry, Measured, Memory, Replays,
+    RequiredKey, link, predicted_time,
 };
 pub use material::{LiveTensor, MaterialBinding, MaterialSource};
 pub use placed::{

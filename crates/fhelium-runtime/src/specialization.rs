@@ -289,6 +289,10 @@ impl Specialization {
         )?;
         if self.executable.engine().cuda().is_some() {
             writeln!(text, "runs {}", self.executable.replays())?;
+            let work = self.executable.host_work();
+            if !work.is_empty() {
+                writeln!(text, "before that, in each call: {work}")?;
+            }
         }
         let PreparationTimes {
             capture,

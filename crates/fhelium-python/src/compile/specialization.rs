@@ -276,10 +276,16 @@ impl PyExecutable {
     }
 
     /// How its next run is done: as a CUDA graph or as recorded launches, whichever was found to be
-    /// the faster, in both ways by turns until that is known, or operation by operation and why.
+    /// the faster, in both ways by turns until that is known, or operation by operation and why; and
+    /// what is done on the host before that.
     #[getter]
     fn replays(&self) -> String {
-        self.0.get().inner().executable().replays().to_string()
+        let executable = self.0.get().inner().executable();
+        let (replays, work) = (executable.replays(), executable.host_work());
+        match work.is_empty() {
+            true => replays.to_string(),
+            false => format!("{replays}; before that, in each call: {work}"),
+        }
     }
 
     fn __repr__(&self) -> String {

@@ -1,11 +1,12 @@
 //! A linked Program.
 
+use super::host_part::{HostPart, HostWork};
 use super::kept::Prologue;
 use super::keys::KeyTable;
 use super::manifest::Manifest;
 use super::prediction::predicted_time;
 use super::replay::{Replayer, Replays};
-use super::tape::{Frame, Source, Step};
+use super::tape::{Bound, Frame, Source, Step};
 use crate::{DeviceKind, Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_ir::{Input, OutputTree};
@@ -25,6 +26,7 @@ pub struct Executable {
     /// Where each clear array among the arguments is.
     inputs_on: Vec<DeviceKind>,
     prologue: Prologue,
+    host_part: HostPart,
     steps: Vec<Step>,
     slots: usize,
     keys: KeyTable,
@@ -57,6 +59,7 @@ pub(super) struct Parts {
     pub inputs: Arc<[Input]>,
     pub inputs_on: Vec<DeviceKind>,
     pub prologue: Prologue,
+    pub host_part: HostPart,
     pub steps: Vec<Step>,
     pub slots: usize,
     pub keys: KeyTable,
@@ -74,6 +77,7 @@ impl Executable {
             inputs,
             inputs_on,
             prologue,
+            host_part,
             steps,
             slots,
             keys,
@@ -83,12 +87,13 @@ impl Executable {
             manifest,
         } = parts;
         Executable {
-            replayer: Replayer::new(&engine, &steps),
+            replayer: Replayer::new(&engine),
             engine,
             name,
             inputs,
             inputs_on,
             prologue,
+            host_part,
             steps,
             slots,
             keys,
@@ -125,6 +130,12 @@ impl Executable {
     /// How its next run is done.
     pub fn replays(&self) -> Replays {
         self.replayer.replays()
+    }
+
+    /// What each run does on the host before it runs on the device; nothing for an executable on the
+    /// CPU.
+    pub fn host_work(&self) -> HostWork {
+        self.host_part.work()
     }
 
     pub(super) fn replayer(&self) -> &Replayer {
@@ -189,10 +200,20 @@ impl Executable {
         let secret = self.secret(arguments)?;
         let keys = self.keys.resolve(secret, engine.registry())?;
         let kept = self.prologue.values(engine)?;
-        let results = match self.replay(engine, secret, [arguments, &kept, &keys])? {
+        let mut bound = Bound {
+            arguments,
+            kept: &kept,
+            keys: &keys,
+            ..Bound::default()
+        };
+        let host = self.host_part.run(engine, bound)?;
+        bound.host = &host;
+        let staged = self.host_part.stage(engine, bound)?;
+        bound.staged = &staged;
+        let results = match self.replay(engine, secret, bound)? {
             Some(results) => results,
             None => {
-                let mut frame = Frame::new(arguments, &kept, &keys, self.slots);
+                let mut frame = Frame::new(bound, self.slots);
                 for step in &self.steps {
                     frame.run(step, engine)?;
                 }

@@ -3,7 +3,8 @@
 //! Encoding a captured array costs more than most operations that use it, so it is done once and
 //! again only when the array's contents have changed.
 
-use super::tape::{Frame, Source, Step};
+use super::host_part::{Encoding, stage};
+use super::tape::{Bound, Frame, Source, Step};
 use crate::material::MaterialSource;
 use crate::{Engine, MaterialBinding, RuntimeError, Value};
 use fhelium_ir::Type;
@@ -26,10 +27,19 @@ pub(super) struct Prologue {
     /// In order; each slot is written once, so a part of them can run again.
     pub steps: Vec<Step>,
     pub slots: usize,
-    /// The frame slots of the kept values.
-    pub kept: Vec<u32>,
+    pub kept: Vec<Kept>,
     state: RwLock<Option<Arc<State>>>,
     refreshing: Mutex<()>,
+}
+
+/// A value that the main tape reads.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Where the prologue's frame has it.
+    pub slot: u32,
+    /// Of an array in host memory that the device reads, its encodings there: it is kept on the
+    /// device.
+    pub staged: Option<Vec<Encoding>>,
 }
 
 #[derive(Debug)]
@@ -44,7 +54,7 @@ impl Prologue {
         materials: Vec<MaterialSlot>,
         steps: Vec<Step>,
         slots: usize,
-        kept: Vec<u32>,
+        kept: Vec<Kept>,
     ) -> Self {
         Prologue {
             materials,
@@ -110,7 +120,7 @@ impl Prologue {
 
     /// Reads the materials and runs the steps that depend on changed ones, all at first.
     fn refresh(&self, held: Option<&State>, engine: &Engine) -> Result<State, RuntimeError> {
-        let mut frame = Frame::new(&[], &[], &[], self.slots);
+        let mut frame = Frame::new(Bound::default(), self.slots);
         let mut versions = Vec::new();
         // A slot is dirty where its value may differ from the one that the held state is made of.
         let mut dirty = vec![held.is_none(); self.slots];
@@ -135,7 +145,7 @@ impl Prologue {
         }
         // What is not kept is needed again where a dirty step reads it.
         let mut needed = vec![false; self.slots];
-        for &slot in &self.kept {
+        for &Kept { slot, .. } in &self.kept {
             needed[slot as usize] = dirty[slot as usize];
         }
         for step in self.steps.iter().rev() {
@@ -152,9 +162,15 @@ impl Prologue {
             .kept
             .iter()
             .enumerate()
-            .map(|(place, &slot)| match held {
-                Some(held) if !dirty[slot as usize] => Ok(held.values[place].clone()),
-                _ => frame.take(Source::Frame(slot)),
+            .map(|(place, Kept { slot, staged })| match held {
+                Some(held) if !dirty[*slot as usize] => Ok(held.values[place].clone()),
+                _ => {
+                    let value = frame.take(Source::Frame(*slot))?;
+                    match staged {
+                        Some(encodings) => stage(engine, &value, encodings),
+                        None => Ok(value),
+                    }
+                }
             })
             .collect::<Result<_, _>>()?;
         Ok(State { versions, values })
@@ -182,7 +198,7 @@ fn check_material(
 fn reads(step: &Step) -> impl Iterator<Item = u32> + '_ {
     step.operands.iter().filter_map(|source| match source {
         Source::Frame(slot) | Source::LastUse(slot) => Some(*slot),
-        Source::Argument(_) | Source::Kept(_) | Source::Key(_) => None,
+        _ => None,
     })
 }
 

@@ -1,21 +1,22 @@
 //! The linker.
 
 use super::executable::{Executable, Parts};
+use super::host_part::{Encoding, HostPart};
 use super::kept::{MaterialSlot, Prologue};
 use super::keys::{KeyTable, RequiredKey};
 use super::manifest::{Manifest, ManifestEntry, Memory};
 use super::places::Places;
+use super::sources::Sources;
 use super::tape::{Source, Step};
 use crate::value::normalized;
 use crate::{Device, DeviceKind, Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::SecretId;
-use fhelium_ir::{Ckks, Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
+use fhelium_ir::{Ckks, Core, KeyKind, Level, Op, OpKind, Program, Tensor, Type, Uses, ValueId};
 use fhelium_passes::Compilation;
 use fhelium_passes::analysis::operation_cost;
 use fhelium_passes::plan::{BufferPlan, Route};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How a Program is linked.
@@ -71,8 +72,7 @@ pub fn link(
         buffers: &buffers,
         uses: program.body().uses(),
         places: Places::new(program, engine, options.arguments),
-        sources: HashMap::new(),
-        prologue_slots: HashMap::new(),
+        sources: Sources::default(),
         materials: Vec::new(),
         keys: IndexMap::new(),
         entries: Vec::new(),
@@ -119,10 +119,7 @@ struct Linker<'a> {
     buffers: &'a BufferPlan,
     uses: Uses,
     places: Places,
-    /// Where the main tape finds each value, by the value's number.
-    sources: HashMap<usize, Source>,
-    /// The prologue's own frame, by the value's number.
-    prologue_slots: HashMap<usize, u32>,
+    sources: Sources,
     materials: Vec<MaterialSlot>,
     keys: IndexMap<KeyKind, RequiredKey>,
     entries: Vec<ManifestEntry>,
@@ -134,8 +131,8 @@ impl Linker<'_> {
         let program = self.program;
         let body = program.body();
         for (place, argument) in body.arguments().enumerate() {
-            self.sources
-                .insert(argument.index(), Source::Argument(place as u32));
+            let source = Source::Argument(place as u32);
+            self.sources.put(argument, self.places.of(argument), source);
         }
         for op in body.ops() {
             if op.kind() == OpKind::Core(Core::Material) {
@@ -145,22 +142,33 @@ impl Linker<'_> {
         let runs_on = self.runs_on()?;
         let mut prologue_steps = Vec::new();
         for &place in &self.plan.operations {
-            let op = &body.ops()[place];
-            if op.kind() != OpKind::Core(Core::Material) {
-                prologue_steps.push(self.prologue_step(place, op, runs_on[place])?);
+            for &runs_on in &runs_on[place] {
+                prologue_steps.push(self.prologue_step(place, runs_on)?);
             }
         }
-        let kept = self.keep()?;
-        let mut steps = Vec::new();
-        for (place, op) in body.ops().iter().enumerate() {
-            if !self.plan.contains(place) && op.kind() != OpKind::Core(Core::Material) {
-                steps.push(self.step(place, op, runs_on[place])?);
+        let (mut host_steps, mut steps) = (Vec::new(), Vec::new());
+        let in_each_call = |place: &usize| !self.plan.contains(*place);
+        let in_each_call: Vec<usize> = (0..body.ops().len()).filter(in_each_call).collect();
+        // What a device does not depend on comes first.
+        if self.engine.cuda().is_some() {
+            for &place in &in_each_call {
+                if runs_on[place].contains(&DeviceKind::Cpu) {
+                    host_steps.push(self.host_step(place)?);
+                }
+            }
+        }
+        let main = self.engine.device().kind();
+        for &place in &in_each_call {
+            if runs_on[place].contains(&main) {
+                steps.push(self.step(place)?);
             }
         }
         let mut results = Vec::with_capacity(program.results().len());
         for &value in program.results() {
-            results.push(self.source(value)?);
+            results.push(self.sources.get(value, self.places.of(value))?);
         }
+        let (prologue_slots, kept) = self.sources.finish_prologue();
+        let (host_slots, staged) = self.sources.finish_host();
         let required: Vec<RequiredKey> = self.keys.values().cloned().collect();
         let live = |material: &MaterialSlot| matches!(material.binding, MaterialBinding::Live(_));
         let manifest = Manifest {
@@ -188,9 +196,14 @@ impl Linker<'_> {
             prologue: Prologue::new(
                 std::mem::take(&mut self.materials),
                 prologue_steps,
-                self.prologue_slots.len(),
+                prologue_slots,
                 kept,
             ),
+            host_part: HostPart {
+                steps: host_steps,
+                slots: host_slots,
+                staged,
+            },
             steps,
             slots: self.buffers.slots.len(),
             keys: KeyTable::new(required),
@@ -201,17 +214,39 @@ impl Linker<'_> {
         }))
     }
 
-    /// Where each operation runs; of a reference to a material it says nothing.
-    fn runs_on(&mut self) -> Result<Vec<DeviceKind>, RuntimeError> {
-        let ops = self.program.body().ops().iter();
-        let places = ops.map(|op| match op.kind() {
-            OpKind::Core(Core::Material) => Ok(DeviceKind::Cpu),
-            _ => self
-                .places
-                .run(self.program, op)
-                .map_err(|error| error.at(op.location())),
-        });
-        places.collect()
+    /// Where each operation runs, which a reference to a material does nowhere. A number of the
+    /// program's own is made wherever it is read.
+    fn runs_on(&mut self) -> Result<Vec<SmallVec<[DeviceKind; 2]>>, RuntimeError> {
+        let body = self.program.body();
+        let mut places = Vec::with_capacity(body.ops().len());
+        for op in body.ops() {
+            let mut runs_on = SmallVec::<[DeviceKind; 2]>::new();
+            if op.kind() != OpKind::Core(Core::Material) {
+                let place = self.places.run(self.program, op);
+                runs_on.push(place.map_err(|error| error.at(op.location()))?);
+            }
+            places.push(runs_on);
+        }
+        for (place, op) in body.ops().iter().enumerate() {
+            let [number] = op.results() else { continue };
+            if op.kind() != OpKind::Tensor(Tensor::Constant) {
+                continue;
+            }
+            let read_by = self.uses.of(*number).iter();
+            let mut wanted: SmallVec<[DeviceKind; 2]> = read_by
+                .map(|&user| match body.ops()[user].kind() {
+                    OpKind::Tensor(_) => places[user][0],
+                    _ => DeviceKind::Cpu,
+                })
+                .collect();
+            if wanted.is_empty() || self.program.results().contains(number) {
+                wanted.push(DeviceKind::Cpu);
+            }
+            wanted.sort();
+            wanted.dedup();
+            places[place] = wanted;
+        }
+        Ok(places)
     }
 
     /// A reference to a material: bound, or a key that is looked up at each call.
@@ -258,7 +293,7 @@ impl Linker<'_> {
         if let Value::Tensor(array) = &value {
             self.places.put(*result, array.device().kind());
         }
-        let slot = self.prologue_slot(*result);
+        let slot = self.sources.prologue_slot(*result, self.places.of(*result));
         self.materials.push(MaterialSlot {
             symbol: symbol.clone(),
             ty,
@@ -286,67 +321,53 @@ impl Linker<'_> {
                 required.locations.push(location.clone());
             }
         }
-        self.sources.insert(value.index(), Source::Key(place));
+        self.sources
+            .put(value, self.places.of(value), Source::Key(place));
     }
 
-    /// The slots of the prologue's frame that the main tape or the caller reads, which are kept
-    /// between calls.
-    fn keep(&mut self) -> Result<Vec<u32>, RuntimeError> {
-        let keys = self
-            .materials
-            .iter()
-            .filter(|material| matches!(material.ty, Type::Key(_)))
-            .map(|material| material.slot);
-        let mut kept: Vec<u32> = keys.collect();
-        for value in &self.plan.boundary {
-            kept.push(
-                self.prologue_slots
-                    .get(&value.index())
-                    .copied()
-                    .ok_or_else(|| {
-                        RuntimeError::Link(
-                            "the prologue's plan does not fit the program".to_owned(),
-                        )
-                    })?,
-            );
-        }
-        let places: HashMap<u32, u32> = kept.iter().copied().zip(0..).collect();
-        for (&value, slot) in &self.prologue_slots {
-            if let Some(&place) = places.get(slot) {
-                self.sources.insert(value, Source::Kept(place));
-            }
-        }
-        Ok(kept)
-    }
-
-    fn prologue_slot(&mut self, value: ValueId) -> u32 {
-        let next = self.prologue_slots.len() as u32;
-        *self.prologue_slots.entry(value.index()).or_insert(next)
-    }
-
-    fn prologue_step(
-        &mut self,
-        place: usize,
-        op: &Op,
-        runs_on: DeviceKind,
-    ) -> Result<Step, RuntimeError> {
-        let operands = op
-            .operands()
-            .iter()
-            .map(|&value| Source::Frame(self.prologue_slot(value)))
-            .collect();
-        let results = op
-            .results()
-            .iter()
-            .map(|&value| Some(self.prologue_slot(value)))
-            .collect();
-        self.select((place, op), true, runs_on, operands, results)
-    }
-
-    fn step(&mut self, place: usize, op: &Op, runs_on: DeviceKind) -> Result<Step, RuntimeError> {
+    fn prologue_step(&mut self, place: usize, runs_on: DeviceKind) -> Result<Step, RuntimeError> {
+        let op = &self.program.body().ops()[place];
         let mut operands = SmallVec::new();
         for &value in op.operands() {
-            operands.push(self.source(value)?);
+            let is_there = self.sources.has_prologue_slot(value, runs_on);
+            let found = if is_there {
+                runs_on
+            } else {
+                self.places.of(value)
+            };
+            let slot = self.sources.prologue_slot(value, found);
+            operands.push(Source::Frame(slot));
+        }
+        let results = op.results().iter();
+        let results = results.map(|&value| Some(self.sources.prologue_slot(value, runs_on)));
+        let results = results.collect();
+        self.select(place, true, runs_on, operands, results)
+    }
+
+    /// A step on the host of a program for a device.
+    fn host_step(&mut self, place: usize) -> Result<Step, RuntimeError> {
+        let op = &self.program.body().ops()[place];
+        let mut operands = SmallVec::new();
+        for &value in op.operands() {
+            operands.push(self.sources.for_host(value)?);
+        }
+        let results = op.results().iter();
+        let results = results.map(|&value| Some(self.sources.host_slot(value)));
+        let results = results.collect();
+        self.select(place, false, DeviceKind::Cpu, operands, results)
+    }
+
+    /// A step where the engine computes.
+    fn step(&mut self, place: usize) -> Result<Step, RuntimeError> {
+        let op = &self.program.body().ops()[place];
+        let runs_on = self.engine.device().kind();
+        let mut operands = SmallVec::<[Source; 4]>::new();
+        for &value in op.operands() {
+            let goes_up = runs_on != self.places.of(value);
+            operands.push(match goes_up {
+                true => self.sources.for_device(value, encoding(op))?,
+                false => self.sources.get(value, runs_on)?,
+            });
         }
         let released = &self.buffers.releases[place];
         for value in released {
@@ -364,23 +385,24 @@ impl Linker<'_> {
                 .slot
                 .map(|slot| slot as u32);
             if let Some(slot) = slot {
-                self.sources.insert(value.index(), Source::Frame(slot));
+                self.sources.put(value, runs_on, Source::Frame(slot));
             }
             results.push(slot.filter(|_| !released.contains(&value)));
         }
-        self.select((place, op), false, runs_on, operands, results)
+        self.select(place, false, runs_on, operands, results)
     }
 
     /// The step with its implementation: the one of an earlier link, else the one that a pass
     /// chose by name, else the backend's choice.
     fn select(
         &mut self,
-        (place, op): (usize, &Op),
+        place: usize,
         prologue: bool,
         runs_on: DeviceKind,
         operands: SmallVec<[Source; 4]>,
         results: SmallVec<[Option<u32>; 1]>,
     ) -> Result<Step, RuntimeError> {
+        let op = &self.program.body().ops()[place];
         let types: SmallVec<[&Type; 4]> = op
             .operands()
             .iter()
@@ -428,11 +450,6 @@ impl Linker<'_> {
             implementation: implementation.clone(),
             operands,
             attributes: op.attributes().clone(),
-            takes_tensors: op
-                .operands()
-                .iter()
-                .chain(op.results())
-                .any(|&value| matches!(self.program.type_of(value), Type::Tensor { .. })),
             result_types: op
                 .results()
                 .iter()
@@ -442,12 +459,18 @@ impl Linker<'_> {
             location: op.location().cloned(),
         })
     }
+}
 
-    fn source(&self, value: ValueId) -> Result<Source, RuntimeError> {
-        self.sources.get(&value.index()).copied().ok_or_else(|| {
-            RuntimeError::Link("the plan does not fit the program: a value has no place".to_owned())
-        })
+/// The encoding that an operation is.
+fn encoding(op: &Op) -> Option<Encoding> {
+    if op.kind() != OpKind::Ckks(Ckks::Encode) {
+        return None;
     }
+    Some(Encoding {
+        level: usize::try_from(op.attributes().int("level")?).ok()?,
+        scale: op.attributes().scale("scale")?.clone(),
+        location: op.location().cloned(),
+    })
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {

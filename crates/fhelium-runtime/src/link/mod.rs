@@ -1,6 +1,7 @@
 //! Turning a Program into something that runs.
 
 mod executable;
+mod host_part;
 mod kept;
 mod keys;
 mod linker;
@@ -8,10 +9,12 @@ mod manifest;
 mod places;
 mod prediction;
 mod replay;
+mod sources;
 mod tape;
 
 pub(crate) use executable::check_places;
 pub use executable::{Executable, Measured};
+pub use host_part::HostWork;
 pub use keys::RequiredKey;
 pub use linker::{LinkOptions, link};
 pub use manifest::{Manifest, ManifestEntry, Memory};

@@ -5,12 +5,12 @@
 //! anew. So a replay asks no rule and looks nothing up, whichever values it is given.
 
 use super::executable::Executable;
-use super::tape::{Frame, Source, Step};
+use super::tape::{Bound, Frame, Source};
 use crate::placed::Placed;
-use crate::{DeviceKind, Engine, RuntimeError, Value};
+use crate::{Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_cuda::{
-    Buffer, Ciphertext, CudaError, DeviceValue, Graph, KeySwitchKey, Plaintext, Replay,
+    Buffer, Ciphertext, CudaError, DeviceValue, Graph, KeySwitchKey, Plaintext, Replay, Tensor,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -71,6 +71,7 @@ enum Operand {
     Ciphertext(Arc<Ciphertext>),
     Plaintext(Arc<Plaintext>),
     Key(Arc<KeySwitchKey>),
+    Tensor(Arc<Tensor>),
 }
 
 impl Operand {
@@ -79,6 +80,7 @@ impl Operand {
             Value::Ciphertext(Placed::Cuda(value)) => Operand::Ciphertext(value.clone()),
             Value::Plaintext(Placed::Cuda(value)) => Operand::Plaintext(value.clone()),
             Value::Key(Placed::Cuda(key)) => Operand::Key(key.clone()),
+            Value::Tensor(Placed::Cuda(array)) => Operand::Tensor(Arc::new(array.trimmed())),
             _ => return None,
         })
     }
@@ -90,6 +92,7 @@ impl From<Operand> for Value {
             Operand::Ciphertext(value) => Value::Ciphertext(Placed::Cuda(value)),
             Operand::Plaintext(value) => Value::Plaintext(Placed::Cuda(value)),
             Operand::Key(key) => Value::Key(Placed::Cuda(key)),
+            Operand::Tensor(array) => Value::Tensor(Placed::Cuda(array)),
         }
     }
 }
@@ -100,6 +103,7 @@ impl DeviceValue for Operand {
             Operand::Ciphertext(value) => DeviceValue::buffer(&**value),
             Operand::Plaintext(value) => DeviceValue::buffer(&**value),
             Operand::Key(key) => DeviceValue::buffer(&**key),
+            Operand::Tensor(array) => DeviceValue::buffer(&**array),
         }
     }
 
@@ -108,6 +112,7 @@ impl DeviceValue for Operand {
             Operand::Ciphertext(value) => Operand::Ciphertext(value.with_buffer(buffer).into()),
             Operand::Plaintext(value) => Operand::Plaintext(value.with_buffer(buffer).into()),
             Operand::Key(key) => Operand::Key(key.with_buffer(buffer).into()),
+            Operand::Tensor(array) => Operand::Tensor(array.with_buffer(buffer).into()),
         }
     }
 
@@ -116,23 +121,18 @@ impl DeviceValue for Operand {
             (Operand::Ciphertext(x), Operand::Ciphertext(y)) => x.is_like(y),
             (Operand::Plaintext(x), Operand::Plaintext(y)) => x.is_like(y),
             (Operand::Key(x), Operand::Key(y)) => x.is_like(y),
+            (Operand::Tensor(x), Operand::Tensor(y)) => x.is_like(y),
             _ => false,
         }
     }
 }
 
 impl Replayer {
-    /// For a tape of an engine: nothing is recorded where a step runs or reads on the host.
-    pub fn new(engine: &Engine, steps: &[Step]) -> Self {
-        let state = if engine.cuda().is_none() {
-            State::Never("it runs on the CPU".to_owned())
-        } else if let Some(step) = steps.iter().find(|step| !step.is_on_device()) {
-            let operation = step.implementation.operation();
-            State::Never(format!(
-                "{operation} reads or computes host memory in each call"
-            ))
-        } else {
-            State::Warming(false)
+    /// For a tape of an engine.
+    pub fn new(engine: &Engine) -> Self {
+        let state = match engine.cuda() {
+            Some(_) => State::Warming(false),
+            None => State::Never("it runs on the CPU".to_owned()),
         };
         Replayer {
             state: Mutex::new(state),
@@ -155,11 +155,12 @@ impl Replayer {
         }
     }
 
-    /// The recording for values of a secret, made now if the tape is warm; `None` where this run
-    /// is done operation by operation.
+    /// The recording for such operands of a secret, made now if the tape is warm; `None` where this
+    /// run is done operation by operation.
     fn recording(
         &self,
         secret: Option<SecretId>,
+        operands: &[Operand],
         may_record: bool,
         record: impl FnOnce() -> Result<Graph<Operand>, RuntimeError>,
     ) -> Option<Arc<Graph<Operand>>> {
@@ -177,7 +178,10 @@ impl Replayer {
                 return None;
             }
             State::Recorded(known) => {
-                if let Some((_, graph)) = known.iter().find(|(known, _)| *known == secret) {
+                let mut known = known.iter();
+                if let Some((_, graph)) =
+                    known.find(|(known, graph)| *known == secret && fits(graph, operands))
+                {
                     return Some(graph.clone());
                 }
             }
@@ -190,7 +194,7 @@ impl Replayer {
             Ok(graph) => Arc::new(graph),
             // What is wrong with the values shows in the run itself.
             Err(error) => {
-                if let RuntimeError::Cuda(CudaError::Capture { .. }) = &error {
+                if let RuntimeError::Cuda(CudaError::Capture { .. }) = error.cause() {
                     *state = State::Never(error.to_string());
                 }
                 return None;
@@ -209,6 +213,13 @@ impl Replayer {
     }
 }
 
+/// Whether arrays lie in memory as those of a recording do; the rest is as the executable says.
+fn fits(graph: &Graph<Operand>, operands: &[Operand]) -> bool {
+    let pairs = operands.iter().zip(graph.inputs());
+    let mut arrays = pairs.filter(|(operand, _)| matches!(operand, Operand::Tensor(_)));
+    arrays.all(|(operand, known)| operand.is_like(known))
+}
+
 impl Executable {
     /// Runs the tape as recorded; `None` where it has to run operation by operation. The results
     /// are those of [`Executable`]'s result list.
@@ -216,7 +227,7 @@ impl Executable {
         &self,
         engine: &Engine,
         secret: Option<SecretId>,
-        values: [&[Value]; 3],
+        bound: Bound<'_>,
     ) -> Result<Option<Vec<Value>>, RuntimeError> {
         // The recording is in the order of one engine's stream.
         let Some(context) = engine
@@ -225,14 +236,15 @@ impl Executable {
         else {
             return Ok(None);
         };
-        let operands: Vec<Operand> = values
+        let lists = [bound.arguments, bound.kept, bound.keys, bound.staged];
+        let operands: Vec<Operand> = lists
             .iter()
             .flat_map(|values| values.iter().filter_map(Operand::of))
             .collect();
         let record = || {
             context.capture(&operands, |placeholders| {
                 let mut placeholders = placeholders.iter();
-                let [arguments, kept, keys] = values.map(|values| {
+                let [arguments, kept, keys, staged] = lists.map(|values| {
                     let placed = values.iter().map(|value| match Operand::of(value) {
                         Some(_) => placeholders.next().map_or_else(
                             || value.clone(),
@@ -242,7 +254,14 @@ impl Executable {
                     });
                     placed.collect::<Vec<Value>>()
                 });
-                let mut frame = Frame::new(&arguments, &kept, &keys, self.slots());
+                let placed = Bound {
+                    arguments: &arguments,
+                    kept: &kept,
+                    keys: &keys,
+                    host: bound.host,
+                    staged: &staged,
+                };
+                let mut frame = Frame::new(placed, self.slots());
                 for step in self.steps() {
                     frame.run(step, engine)?;
                 }
@@ -253,12 +272,14 @@ impl Executable {
         };
         // Within somebody else's capture this run is part of that one.
         let may_record = !context.queue().is_capturing();
-        let Some(graph) = self.replayer().recording(secret, may_record, record) else {
+        let Some(graph) = self
+            .replayer()
+            .recording(secret, &operands, may_record, record)
+        else {
             return Ok(None);
         };
         let mut made = graph.replay(&operands)?.into_iter();
-        let [arguments, kept, keys] = values;
-        let mut frame = Frame::new(arguments, kept, keys, 0);
+        let mut frame = Frame::new(bound, 0);
         let results = self.results().iter().map(|&source| match is_made(&source) {
             true => made
                 .next()
@@ -282,11 +303,4 @@ fn made_operand(value: Value) -> Result<Operand, RuntimeError> {
             value.ty()
         ))
     })
-}
-
-impl Step {
-    /// Whether it runs on a device and reads and gives only what is there.
-    fn is_on_device(&self) -> bool {
-        self.implementation.device() == DeviceKind::Cuda && !self.takes_tensors
-    }
 }

@@ -20,6 +20,10 @@ pub(super) enum Source {
     Kept(u32),
     /// An evaluation key of the call's secret.
     Key(u32),
+    /// A value that the call computed on the host.
+    Host(u32),
+    /// An array in host memory, as it went to the device for this call.
+    Staged(u32),
 }
 
 /// One operation, with everything looked up.
@@ -29,8 +33,6 @@ pub(super) struct Step {
     pub operands: SmallVec<[Source; 4]>,
     pub attributes: Attributes,
     pub result_types: Vec<Type>,
-    /// Whether an operand or a result is a clear tensor.
-    pub takes_tensors: bool,
     /// Frame slots of the results; `None` for one that nothing reads.
     pub results: SmallVec<[Option<u32>; 1]>,
     pub location: Option<Location>,
@@ -49,37 +51,60 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The values of one run.
-pub(super) struct Frame<'a> {
+/// What a tape reads beside the values that it makes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Bound<'a> {
     pub arguments: &'a [Value],
     pub kept: &'a [Value],
     pub keys: &'a [Value],
+    pub host: &'a [Option<Value>],
+    pub staged: &'a [Value],
+}
+
+impl Bound<'_> {
+    /// The value at a source outside the tape.
+    fn get(&self, source: Source) -> Option<Value> {
+        let at = |index: u32| index as usize;
+        match source {
+            Source::Argument(index) => self.arguments.get(at(index)).cloned(),
+            Source::Kept(index) => self.kept.get(at(index)).cloned(),
+            Source::Key(index) => self.keys.get(at(index)).cloned(),
+            Source::Host(index) => self.host.get(at(index)).cloned().flatten(),
+            Source::Staged(index) => self.staged.get(at(index)).cloned(),
+            Source::Frame(_) | Source::LastUse(_) => None,
+        }
+    }
+}
+
+/// The values of one run.
+pub(super) struct Frame<'a> {
+    bound: Bound<'a>,
     slots: Vec<Option<Value>>,
 }
 
 impl<'a> Frame<'a> {
-    pub fn new(arguments: &'a [Value], kept: &'a [Value], keys: &'a [Value], slots: usize) -> Self {
+    pub fn new(bound: Bound<'a>, slots: usize) -> Self {
         Frame {
-            arguments,
-            kept,
-            keys,
+            bound,
             slots: vec![None; slots],
         }
     }
 
     /// The value at a source, moved out where this is its last use.
     pub fn take(&mut self, source: Source) -> Result<Value, RuntimeError> {
-        let at = |index: u32| index as usize;
         let value = match source {
-            Source::Argument(index) => self.arguments.get(at(index)).cloned(),
-            Source::Kept(index) => self.kept.get(at(index)).cloned(),
-            Source::Key(index) => self.keys.get(at(index)).cloned(),
-            Source::Frame(slot) => self.slots.get(at(slot)).cloned().flatten(),
-            Source::LastUse(slot) => self.slots.get_mut(at(slot)).and_then(Option::take),
+            Source::Frame(slot) => self.slots.get(slot as usize).cloned().flatten(),
+            Source::LastUse(slot) => self.slots.get_mut(slot as usize).and_then(Option::take),
+            outside => self.bound.get(outside),
         };
         value.ok_or_else(|| {
             RuntimeError::Link(format!("the tape reads {source:?} before it is written"))
         })
+    }
+
+    /// The values in its slots.
+    pub fn into_slots(self) -> Vec<Option<Value>> {
+        self.slots
     }
 
     pub fn put(&mut self, slot: u32, value: Value) {

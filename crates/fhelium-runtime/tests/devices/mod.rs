@@ -282,26 +282,3 @@ fn a_warm_tape_is_replayed_on_other_values() {
         compiled.explain()
     );
 }
-
-/// Guards that a tape that encodes an argument, which is in host memory, runs operation by
-/// operation and says why.
-#[test]
-fn a_tape_that_reads_the_host_is_not_recorded() {
-    let (engine, keys) = engine();
-    let func = "func (%x: !fresh, %w: !tensor<f64, [8]>) {
-        %p = he.encode %w {level = 3, scale = 2^40}
-        %e = he.mul %x, %p
-        return %e
-    }";
-    let program = program(engine, "", func);
-    let compiled = prepared(engine, program, &[], PrepareOptions::default()).unwrap();
-    let x = encrypt(engine, keys, &message(1, &[8]));
-    for round in 0..3 {
-        let w = message(round, &[8]);
-        let p = engine.encode(&w, None, None).unwrap().into();
-        let outputs = leaves(&compiled.executable().run(&[x.clone(), w.into()]).unwrap());
-        assert!(same_bits(&outputs[0], &engine.multiply(&x, &p).unwrap()));
-    }
-    let replays = compiled.executable().replays().to_string();
-    assert!(replays.contains("ckks.encode reads"), "{replays}");
-}
