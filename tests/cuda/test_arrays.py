@@ -109,18 +109,166 @@ def test_functions_of_arrays_run_where_they_are() -> None:
         score(fh.Array(x), w)
 
 
-def test_arrays_on_the_gpu_are_messages() -> None:
+@pytest.fixture(scope="module")
+def engine() -> fh.Engine:
+    problem = fh.build_info()["cuda"]["problem"]
+    if problem is not None:
+        pytest.skip(problem)
     parameters = fh.Parameters(depth=2, scale_bits=40, log_n=10, allow_insecure=True)
-    engine = fh.Engine(parameters, device="cuda")
-    keys = engine.keygen()
-    values = np.linspace(-1, 1, engine.slots)
+    return fh.Engine(parameters, device="cuda")
+
+
+@pytest.fixture(scope="module")
+def keys(engine: fh.Engine) -> fh.KeySet:
+    return engine.keygen()
+
+
+def is_replayed(compiled: Any) -> bool:
+    found = compiled.specializations[-1].executable.replays
+    return any(text in found for text in ("graph", "recorded launches"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_on_the_gpu_are_messages(engine: fh.Engine, keys: fh.KeySet, dtype: str) -> None:
+    """Encoded there to the residues that their elements have from the host, eagerly and compiled."""
+    values = (np.arange(24) % 5 - 2).reshape(4, 6).astype(dtype).T
+    here, there = engine.encode(values), engine.encode(fh.Array(values))
+    assert (here._residues() == there._residues()).all()
     x = engine.encrypt(fh.Array(values), keys.public)
-    product = (x * fh.Array(values)).rescale()
-    np.testing.assert_allclose(engine.decrypt(product, keys.secret), values**2, atol=1e-6)
+    assert x.batch_shape == (6,)
+    scale = fh.jit(lambda x, w: (x * w).rescale())
+    expected = (x * values).rescale()._residues()
+    assert ((x * fh.Array(values)).rescale()._residues() == expected).all()
+    for _ in range(4):
+        assert (scale(x, fh.Array(values))._residues() == expected).all()
+        assert (scale(x, values)._residues() == expected).all()
+    assert is_replayed(scale)
+
+
+def test_warm_calls_with_arrays_are_replayed(engine: fh.Engine, keys: fh.KeySet) -> None:
+    """Arrays on the GPU are operands of what was recorded; those of the host are computed with and
+    checked there, in each call, and go up before it. Both are said, with what runs where."""
 
     @fh.jit
-    def scale(x: fh.Ciphertext, w: Any) -> Any:
-        return (x * w).rescale()
+    def score(x: Any, w: Any) -> Any:
+        weights = w * 2 + 1
+        return x * weights, weights.sum()
 
-    result = scale(x, fh.Array(values))
-    np.testing.assert_allclose(engine.decrypt(result, keys.secret), values**2, atol=1e-6)
+    x = engine.encrypt(0.5, keys.public)
+    for seed in range(5):
+        w = np.random.default_rng(seed).uniform(-1, 1, engine.slots)
+        here, there = score(x, w), score(x, fh.Array(w))
+        assert (here[0]._residues() == there[0]._residues()).all()
+        assert here[1] == there[1].numpy()
+        np.testing.assert_allclose(
+            engine.decrypt(there[0], keys.secret), 0.5 * (2 * w + 1), atol=1e-6
+        )
+    on_host, on_gpu = score.specializations
+    assert is_replayed(score)
+    assert "before that" not in on_gpu.executable.replays
+    found = on_host.executable.replays
+    for part in ("3 operations on arrays in host memory: tensor.mul", "test_arrays.py", "1 array"):
+        assert part in found
+    assert found.partition("before that")[0].split()[:2] == on_gpu.executable.replays.split()[:2]
+    assert "before that" in on_host.explain()
+
+    def where(specialization: Any) -> dict[str, tuple[str, str]]:
+        operations = specialization.manifest["operations"]
+        return {o["operation"]: (o["implementation"], o["device"]) for o in operations}
+
+    assert where(on_host)["tensor.sum"] == ("host", "cpu")
+    assert where(on_gpu)["tensor.sum"] == ("cuda", "cuda:0")
+    assert where(on_gpu)["ckks.encode"] == ("cuda", "cuda:0")
+
+
+def test_views_elsewhere_in_memory_are_replayed_as_one(engine: fh.Engine) -> None:
+    """What a slice is a part of is no part of the signature, nor of what was recorded."""
+    rows = fh.jit(lambda a: (a[1], a[2]))
+    add = fh.jit(lambda x, y: x + y)
+    for seed in range(4):
+        values = np.random.default_rng(seed).uniform(-1, 1, (3, 8))
+        second, third = rows(fh.Array(values))
+        np.testing.assert_array_equal(add(second, third).numpy(), values[1] + values[2])
+        np.testing.assert_array_equal(add(third, fh.Array(values[0])).numpy(), values[2] + values[0])
+    assert (len(add.specializations), is_replayed(add)) == (1, True)
+
+
+def test_values_on_the_gpu_are_refused_by_the_next_wait(engine: fh.Engine, keys: fh.KeySet) -> None:
+    x = engine.encrypt(0.5, keys.public)
+    scale = fh.jit(lambda x, w: x * w)
+    good = np.ones(4)
+    for _ in range(3):
+        scale(x, fh.Array(good))
+        scale(x, good)
+    for bad, text in [(np.nan, "index 2 is NaN"), (-1e30, "value -1e30 at index 2 does not fit")]:
+        values = np.array([1.0, 2.0, bad])
+        values_on_gpu = fh.Array(np.append(values, 0.0))
+        for call in (lambda w: x * w, lambda w: scale(x, w)):
+            with pytest.raises(ValueError, match=text):
+                call(np.append(values, 0.0))
+            result = call(values_on_gpu)
+            with pytest.raises(ValueError, match=f"array on a GPU.*{text}"):
+                engine.decrypt(result, keys.secret)
+            engine.synchronize()
+    # What does not depend on the values is refused at once.
+    with pytest.raises(ValueError, match="a last axis of 513"):
+        engine.encode(fh.Array(np.zeros(513)))
+
+
+class Moving:
+    """A library's array whose memory may become another."""
+
+    def __init__(self, values: Any) -> None:
+        self.array = fh.Array(values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(stream=1, max_version=options.get("max_version"))
+
+
+def test_captured_arrays_on_the_gpu_are_live(engine: fh.Engine, keys: fh.KeySet) -> None:
+    """Each call reads what they hold by then; frozen ones are read once."""
+    w, bias = Moving(np.ones(8)), fh.Array(np.arange(8.0))
+
+    def affine(x: Any) -> Any:
+        return x * (w + 1.0) + np.add(bias, bias)
+
+    live, frozen = fh.jit(affine), fh.compile.compile(affine, frozen_materials=True)
+    x = engine.encrypt(np.full(8, 0.5), keys.public)
+
+    def expected(w: Any) -> Any:
+        return 0.5 * (w + 1) + 2 * np.arange(8)
+
+    def decrypted(value: Any) -> Any:
+        return engine.decrypt(value, keys.secret)[:8]
+
+    first = decrypted(frozen(x))
+    for step in range(5):
+        w.array = fh.Array(np.full(8, 0.25 * step))
+        np.testing.assert_allclose(decrypted(live(x)), expected(0.25 * step), atol=1e-6)
+        np.testing.assert_array_equal(decrypted(frozen(x)), first)
+    np.testing.assert_allclose(first, expected(1.0), atol=1e-6)
+    assert is_replayed(live)
+    assert is_replayed(frozen)
+    assert set(live.specializations[0].manifest["materials"].values()) == {"live"}
+    report = live.check(x, secret=keys.secret)
+    assert report.passed
+    w.array = fh.Array(np.ones(4))
+    with pytest.raises(ValueError, match="the type may not"):
+        live(x)
+
+
+def test_functions_of_captured_arrays_alone_run_where_these_are() -> None:
+    w = fh.Array(np.arange(4.0))
+    shifted = fh.jit(lambda step: w * step)
+    np.testing.assert_array_equal(shifted(2.0).numpy(), 2 * np.arange(4.0))
+    compilation = shifted.specializations[0].compilation
+    loaded = fh.loads(fh.dumps(compilation))
+    (material,) = loaded.material_bindings.values()
+    np.testing.assert_array_equal(material, np.arange(4.0))

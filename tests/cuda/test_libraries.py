@@ -94,6 +94,39 @@ def test_a_compiled_call_becomes_part_of_a_graph_of_torch(torch: Any, engine: fh
     assert np.abs(found - np.roll(message**2, -1)).max() < 1e-6
 
 
+def test_torch_tensors_are_encoded_in_a_graph_of_torch(torch: Any, engine: fh.Engine) -> None:
+    """An argument and a captured tensor are read by each replay, where they are."""
+    keys = parts(engine)
+    w = torch.full((engine.slots,), 0.5, dtype=torch.float32, device="cuda")
+    bias = torch.zeros(engine.slots, dtype=torch.float64, device="cuda")
+    affine = fh.jit(lambda x, w: x * (w * 2.0) + bias)
+    x = engine.encrypt(np.linspace(-1, 1, engine.slots), keys.public)
+    for _ in range(3):
+        affine(x, w)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = engine.on_stream(torch.cuda.current_stream(), affine, x, w)
+    for factor in (0.25, -1.0):
+        w.fill_(factor)
+        bias.fill_(2 * factor)
+        graph.replay()
+        torch.cuda.synchronize()
+        expected = np.linspace(-1, 1, engine.slots) * 2 * factor + 2 * factor
+        assert np.abs(engine.decrypt(y, keys.secret) - expected).max() < 1e-6
+
+
+def test_captured_torch_tensors_are_live(torch: Any, engine: fh.Engine) -> None:
+    """What torch's stream wrote into one before a call is what the call reads."""
+    keys = parts(engine)
+    w = torch.zeros(engine.slots, dtype=torch.float64, device="cuda")
+    scale = fh.jit(lambda x: x * w)
+    x = engine.encrypt(0.5, keys.public)
+    for step in range(5):
+        w += 1
+        found = engine.decrypt(scale(x), keys.secret)
+        assert np.abs(found - 0.5 * (step + 1)).max() < 1e-6
+
+
 def test_cupy_arrays_go_in_and_come_out() -> None:
     cupy = pytest.importorskip("cupy")
     try:

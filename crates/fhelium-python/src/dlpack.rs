@@ -2,7 +2,6 @@
 
 use crate::arrays::{tensor_from, tensor_to_python};
 use crate::errors::{OrRaise, bad_argument};
-use fhelium_ckks::Preset;
 use fhelium_runtime::cuda::dlpack::{CUDA, Shared};
 use fhelium_runtime::ir::DType;
 use fhelium_runtime::{Array, Device, Engine, Placed};
@@ -37,7 +36,9 @@ impl PyArray {
             ));
         }
         let here = Array::from(tensor_from(values)?);
-        let there = values.py().detach(|| clear_engine(device)?.place(&here));
+        let there = values
+            .py()
+            .detach(|| Engine::for_arrays(device)?.place(&here));
         Ok(PyArray(there.or_raise()?))
     }
 
@@ -88,7 +89,7 @@ impl PyArray {
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let device = self.0.device();
         let here = py.detach(|| {
-            let engine = clear_engine(device)?;
+            let engine = Engine::for_arrays(device)?;
             self.0.to_host(engine.parameters())
         });
         let here = tensor_to_python(py, &*here.or_raise()?)?;
@@ -109,7 +110,7 @@ impl PyArray {
             return slf.get().numpy(py);
         }
         let moved = py
-            .detach(|| clear_engine(device)?.place(array))
+            .detach(|| Engine::for_arrays(device)?.place(array))
             .or_raise()?;
         Ok(Bound::new(py, PyArray(moved))?.into_any())
     }
@@ -160,7 +161,7 @@ impl PyArray {
         let managed = py.detach(|| {
             let there = match copied {
                 true => {
-                    let engine = clear_engine(device)?;
+                    let engine = Engine::for_arrays(device)?;
                     let context = engine.cuda().ok_or_else(|| gone(device))?;
                     Arc::new(context.copy_tensor(self.0.cuda()?)?)
                 }
@@ -224,11 +225,6 @@ fn dtype_name(dtype: DType) -> &'static str {
     }
 }
 
-/// The engine of functions that compute on clear arrays alone; its parameters are never used.
-pub fn clear_engine(device: Device) -> Result<Arc<Engine>, fhelium_runtime::RuntimeError> {
-    Engine::on(&Preset::N12Depth1Scale28.parameters(), device)
-}
-
 /// Another library's array on a GPU, or one of these; `None` for what is elsewhere.
 pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     if let Ok(array) = value.cast::<PyArray>() {
@@ -243,7 +239,7 @@ pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     }
     let py = value.py();
     let device = Device::Cuda(index);
-    let engine = py.detach(|| clear_engine(device)).or_raise()?;
+    let engine = py.detach(|| Engine::for_arrays(device)).or_raise()?;
     let context = engine.cuda().ok_or_else(|| gone(device)).or_raise()?;
     let stream = context.queue().stream().cu_stream() as usize;
     let arguments = PyDict::new(py);

@@ -21,6 +21,13 @@ pub trait MaterialSource: Send + Sync + fmt::Debug {
     /// # Errors
     /// Where the data cannot be had any more.
     fn read(&self) -> Result<(Value, u64), RuntimeError>;
+
+    /// Whether [`version`](Self::version) tells every change of the contents. Where it does not, as for
+    /// arrays on a device, which nobody looks at for that, the data is read at each call, and what
+    /// depends on it is computed at each call.
+    fn tells_changes(&self) -> bool {
+        true
+    }
 }
 
 /// What a material symbol is bound to.
@@ -41,6 +48,14 @@ impl MaterialBinding {
         match self {
             MaterialBinding::Fixed(value) => Ok(value.clone()),
             MaterialBinding::Live(source) => source.read().map(|(value, _)| value),
+        }
+    }
+
+    /// The data, where it may change without being told.
+    pub(crate) fn changing(&self) -> Option<&Arc<dyn MaterialSource>> {
+        match self {
+            MaterialBinding::Live(source) if !source.tells_changes() => Some(source),
+            MaterialBinding::Live(_) | MaterialBinding::Fixed(_) => None,
         }
     }
 

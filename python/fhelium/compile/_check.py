@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._arithmetic import kind_of
+from .._arithmetic import host_array, is_on_gpu, kind_of
 from .._recording import Location, describe
 
 __all__ = ["PrecisionReport", "PrecisionRow", "check_program"]
@@ -128,7 +128,7 @@ class _Clear:
             return self._engine._decrypt(value, self._secret, False, None)
         if kind == "plaintext":
             return self._engine._decode(value, False)
-        return value
+        return host_array(value) if is_on_gpu(value) else value
 
 
 def _message(tensor: Any, slots: int) -> Clear:
@@ -183,4 +183,4 @@ def _exact(operation: _native.Operation, operands: list[Any], slots: int, found:
         return np.stack(operands, axis=attributes["axis"])
     if name == "he.encode":
         return _message(operands[0], slots)
-    return found
+    return host_array(found) if is_on_gpu(found) else found

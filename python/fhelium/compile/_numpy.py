@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arithmetic import kind_of
+from .._arithmetic import is_on_gpu, kind_of
 from .._indexing import NoBasicIndex, basic_index
 from ._tracers import CapturedTensor, fail
 
@@ -53,6 +53,7 @@ def call_ufunc(recorder: CaptureRecorder, ufunc: np.ufunc, inputs: Sequence[Any]
 
 def _operands(recorder: CaptureRecorder, inputs: Sequence[Any]) -> list[Any]:
     """Operands with Python scalars in the element type that numpy would give them."""
+    inputs = [recorder.lift(value) if is_on_gpu(value) else value for value in inputs]
     arrays = [value for value in inputs if kind_of(value) in ("tensor", "array")]
     lifted = []
     for value in inputs:

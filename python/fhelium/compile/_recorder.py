@@ -166,17 +166,17 @@ class CaptureRecorder:
         if fixed and known is not None:
             assert isinstance(known[1], CapturedTensor)
             return known[1]
-        if is_on_gpu(value):
-            fail(
-                "an array on a GPU cannot be captured; pass it as an argument, or capture a copy "
-                "in host memory"
-            )
-        array = host_array(value)
+        # One on a GPU stays as it is: its contents are read there, at each call.
+        there = is_on_gpu(value)
+        array = _native.Array.from_dlpack(value) if there else host_array(value)
         try:
             type_ = _native.Type.tensor(str(array.dtype), array.shape)
         except FheliumError as error:
             fail(str(error))
-        pending = Pending(value, array, "tensor", None if fixed else array.copy())
+        if there:
+            pending = Pending(value, value, "tensor", None)
+        else:
+            pending = Pending(value, array, "tensor", None if fixed else array.copy())
         captured = CapturedTensor(self, None, type_, caller_location(), pending)
         self._materials[id(value)] = (value, captured)
         return captured

@@ -32,8 +32,18 @@ impl Prologue {
     /// the first in the Program's order are kept. Values that only the operations left out read
     /// stay beside them: they are clear arrays, smaller than what is encoded from them.
     pub fn of(program: &Program, max_resident_bytes: u64) -> Self {
+        Prologue::without(program, max_resident_bytes, |_| false)
+    }
+
+    /// The same without what depends on some materials: those whose contents may change with nobody
+    /// telling.
+    pub fn without(
+        program: &Program,
+        max_resident_bytes: u64,
+        may_change: impl Fn(&Op) -> bool,
+    ) -> Self {
         let body = program.body();
-        let mut is_member = constant_operations(body);
+        let mut is_member = fixed_operations(body, &may_change);
         let read_outside = |is_member: &[bool]| {
             let mut read = vec![false; body.values().len()];
             for (place, op) in body.ops().iter().enumerate() {
@@ -110,11 +120,16 @@ fn reads_members_only(body: &Body, op: &Op, is_member: &[bool]) -> bool {
 
 /// For each operation whether all that it depends on are materials, keys apart, and constants.
 pub(crate) fn constant_operations(body: &Body) -> Vec<bool> {
+    fixed_operations(body, &|_| false)
+}
+
+/// The same, where some materials are no constants.
+fn fixed_operations(body: &Body, may_change: &impl Fn(&Op) -> bool) -> Vec<bool> {
     let mut constant = vec![false; body.ops().len()];
     for (place, op) in body.ops().iter().enumerate() {
         let mut results = op.results().iter();
         let is_key = results.any(|&value| matches!(body.type_of(value), Type::Key(_)));
-        constant[place] = !is_key && reads_members_only(body, op, &constant);
+        constant[place] = !is_key && !may_change(op) && reads_members_only(body, op, &constant);
     }
     constant
 }

@@ -8,13 +8,14 @@ use super::held::Holds;
 use super::passes::PyPipeline;
 use super::signature::PyCallSignature;
 use super::specialization::{PySpecialization, run};
-use crate::dlpack::clear_engine;
 use crate::errors::IntoPython;
 use crate::ir::PyType;
+use fhelium_passes::Compilation;
 use fhelium_runtime::persist::CacheOutcome;
 use fhelium_runtime::{
-    CallSignature, Device, OperationBackend, PrepareOptions, RecursivePreparation, RuntimeError,
-    Specialization, SpecializationCache, SpecializationMiss, Value, nearest, prepare,
+    CallSignature, Device, Engine, MaterialBinding, OperationBackend, PrepareOptions,
+    RecursivePreparation, RuntimeError, Specialization, SpecializationCache, SpecializationMiss,
+    Value, nearest, prepare,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -66,9 +67,18 @@ impl From<PyErr> for Failure {
     }
 }
 
+/// What a compilation's materials are now.
+fn captured(compilation: &Compilation) -> Result<Vec<Value>, RuntimeError> {
+    let bindings = &compilation.material_bindings;
+    let bound = bindings
+        .names()
+        .filter_map(|name| bindings.get::<MaterialBinding>(name));
+    bound.map(|binding| binding.current()).collect()
+}
+
 /// The device of the first value that is on one.
-fn place_of(values: &[Value]) -> Device {
-    let mut places = values.iter().map(Value::device);
+fn place_of<'a>(values: impl Iterator<Item = &'a Value>) -> Device {
+    let mut places = values.map(Value::device);
     places
         .find(|place| *place != Device::Cpu)
         .unwrap_or_default()
@@ -154,7 +164,10 @@ impl PyCallableCore {
                         let engine =
                             match engine.or_else(|| compilation.engines().into_iter().next()) {
                                 Some(engine) => engine,
-                                None => clear_engine(place_of(values))?,
+                                None => {
+                                    let captured = captured(&compilation.compilation)?;
+                                    Engine::for_arrays(place_of(values.iter().chain(&captured)))?
+                                }
                             };
                         let options = PrepareOptions {
                             capture: started.elapsed(),

@@ -1,6 +1,8 @@
 //! What material symbols are bound to.
 
 use crate::arrays::{is_writeable, tensor_from};
+use crate::dlpack::imported;
+use crate::errors::bad_argument;
 use crate::values::value_from;
 use fhelium_runtime::{MaterialBinding, MaterialSource, RuntimeError, Value};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -52,9 +54,47 @@ fn hash(array: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(tensor.bytes().map_or(0, xxh3_64))
 }
 
+/// A captured array on a device. Nobody looks at its contents to tell whether they have changed: they
+/// are read where they are, at each call.
+struct DeviceArray {
+    array: Py<PyAny>,
+}
+
+impl fmt::Debug for DeviceArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a captured array on a device")
+    }
+}
+
+impl MaterialSource for DeviceArray {
+    fn version(&self) -> Result<u64, RuntimeError> {
+        Ok(0)
+    }
+
+    /// Asks the library that holds it anew, which orders what it has done so far before what comes.
+    fn read(&self) -> Result<(Value, u64), RuntimeError> {
+        Python::attach(|py| {
+            let array = imported(self.array.bind(py))?
+                .ok_or_else(|| bad_argument("it is in host memory now"))?;
+            Ok((Value::Tensor(array), 0))
+        })
+        .map_err(|error: PyErr| failed(&error))
+    }
+
+    fn tells_changes(&self) -> bool {
+        false
+    }
+}
+
 /// What a Python object binds a material to: an array that can be written to is looked at on
 /// each call, everything else is read once.
 pub fn binding_from(value: &Bound<'_, PyAny>) -> PyResult<MaterialBinding> {
+    if imported(value)?.is_some() {
+        let array = value.clone().unbind();
+        return Ok(MaterialBinding::Live(std::sync::Arc::new(DeviceArray {
+            array,
+        })));
+    }
     if value.cast::<PyUntypedArray>().is_ok() && is_writeable(value) {
         // Read once here, so that an array of a wrong kind is an error at once.
         tensor_from(value)?;

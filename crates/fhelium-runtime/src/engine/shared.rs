@@ -3,7 +3,7 @@
 use super::{Engine, EngineOptions};
 use crate::{Device, RuntimeError};
 use fhelium_ckks::security::SecurityLevel;
-use fhelium_ckks::{Chain, Parameters, ParametersId};
+use fhelium_ckks::{Chain, Parameters, ParametersId, Preset};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -71,6 +71,14 @@ impl Engine {
             SecurityLevel::default(),
             true,
         )?)
+    }
+
+    /// An engine for functions of clear arrays alone; its parameters are never used.
+    ///
+    /// # Errors
+    /// Those of [`Engine::new`].
+    pub fn for_arrays(device: Device) -> Result<Arc<Engine>, RuntimeError> {
+        Engine::on(&Preset::N12Depth1Scale28.parameters(), device)
     }
 
     /// The engine of this process that was made last for these parameters and is still alive.

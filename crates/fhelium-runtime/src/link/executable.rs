@@ -1,7 +1,7 @@
 //! A linked Program.
 
 use super::host_part::{HostPart, HostWork};
-use super::kept::Prologue;
+use super::kept::{LiveMaterial, Prologue};
 use super::keys::KeyTable;
 use super::manifest::Manifest;
 use super::prediction::predicted_time;
@@ -26,6 +26,7 @@ pub struct Executable {
     /// Where each clear array among the arguments is.
     inputs_on: Vec<DeviceKind>,
     prologue: Prologue,
+    live: Vec<LiveMaterial>,
     host_part: HostPart,
     steps: Vec<Step>,
     slots: usize,
@@ -59,6 +60,7 @@ pub(super) struct Parts {
     pub inputs: Arc<[Input]>,
     pub inputs_on: Vec<DeviceKind>,
     pub prologue: Prologue,
+    pub live: Vec<LiveMaterial>,
     pub host_part: HostPart,
     pub steps: Vec<Step>,
     pub slots: usize,
@@ -77,6 +79,7 @@ impl Executable {
             inputs,
             inputs_on,
             prologue,
+            live,
             host_part,
             steps,
             slots,
@@ -93,6 +96,7 @@ impl Executable {
             inputs,
             inputs_on,
             prologue,
+            live,
             host_part,
             steps,
             slots,
@@ -200,10 +204,13 @@ impl Executable {
         let secret = self.secret(arguments)?;
         let keys = self.keys.resolve(secret, engine.registry())?;
         let kept = self.prologue.values(engine)?;
+        let live = self.live.iter().map(|material| material.read(engine));
+        let live: Vec<Value> = live.collect::<Result<_, _>>()?;
         let mut bound = Bound {
             arguments,
             kept: &kept,
             keys: &keys,
+            live: &live,
             ..Bound::default()
         };
         let host = self.host_part.run(engine, bound)?;

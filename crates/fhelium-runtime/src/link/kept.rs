@@ -6,7 +6,7 @@
 use super::host_part::{Encoding, stage};
 use super::tape::{Bound, Frame, Source, Step};
 use crate::material::MaterialSource;
-use crate::{Engine, MaterialBinding, RuntimeError, Value};
+use crate::{DeviceKind, Engine, MaterialBinding, RuntimeError, Value};
 use fhelium_ir::Type;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -18,6 +18,34 @@ pub(super) struct MaterialSlot {
     pub binding: MaterialBinding,
     /// The frame slot in which the prologue finds it.
     pub slot: u32,
+}
+
+/// A material whose contents may change with nobody telling: it is read at each call.
+#[derive(Clone, Debug)]
+pub(super) struct LiveMaterial {
+    pub symbol: Arc<str>,
+    pub ty: Type,
+    pub source: Arc<dyn MaterialSource>,
+    /// Where it was when the program was linked.
+    pub place: DeviceKind,
+}
+
+impl LiveMaterial {
+    /// The contents now.
+    pub fn read(&self, engine: &Engine) -> Result<Value, RuntimeError> {
+        let (value, _) = self.source.read()?;
+        check_material(&self.symbol, &self.ty, &value, engine)?;
+        if value.device().kind() == self.place {
+            return Ok(value);
+        }
+        Err(RuntimeError::Device(format!(
+            "the captured value @{} is on {} now, but the function was compiled for one on {}; clear \
+             the compiled function to capture it anew",
+            self.symbol,
+            value.device(),
+            self.place
+        )))
+    }
 }
 
 /// The prologue's steps and the values that it hands to the main tape.
@@ -135,7 +163,7 @@ impl Prologue {
                     value
                 }
             };
-            check_material(material, &value, engine)?;
+            check_material(&material.symbol, &material.ty, &value, engine)?;
             frame.put(material.slot, value);
         }
         for step in &self.steps {
@@ -177,21 +205,21 @@ impl Prologue {
     }
 }
 
+/// Refuses what is no longer what the program was linked for.
 fn check_material(
-    material: &MaterialSlot,
+    symbol: &str,
+    ty: &Type,
     value: &Value,
     engine: &Engine,
 ) -> Result<(), RuntimeError> {
-    if value.has_type(&material.ty) {
-        let named = format_args!("the captured value @{}", material.symbol);
+    if value.has_type(ty) {
+        let named = format_args!("the captured value @{symbol}");
         return engine.check_places(&"the compiled function", [(named, value)]);
     }
     Err(RuntimeError::Value(format!(
-        "the captured value @{} is {} now, but the function was compiled for {}; contents may \
+        "the captured value @{symbol} is {} now, but the function was compiled for {ty}; contents may \
          change between calls, the type may not: clear the compiled function to capture it anew",
-        material.symbol,
-        value.ty(),
-        material.ty
+        value.ty()
     )))
 }
 

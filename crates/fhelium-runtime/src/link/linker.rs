@@ -2,10 +2,11 @@
 
 use super::executable::{Executable, Parts};
 use super::host_part::{Encoding, HostPart};
-use super::kept::{MaterialSlot, Prologue};
+use super::kept::{LiveMaterial, MaterialSlot, Prologue};
 use super::keys::{KeyTable, RequiredKey};
 use super::manifest::{Manifest, ManifestEntry, Memory};
 use super::places::Places;
+use super::planned::plans;
 use super::sources::Sources;
 use super::tape::{Source, Step};
 use crate::value::normalized;
@@ -33,9 +34,6 @@ pub struct LinkOptions<'a> {
     pub relink: Option<&'a Manifest>,
 }
 
-/// Bytes that a prologue may keep where the compilation has no plan for it.
-const MAX_RESIDENT_BYTES: u64 = 4 << 30;
-
 /// Links a compilation whose Program is at the `ckks` level: selects an implementation for every
 /// operation, resolves its materials and plans its buffers.
 ///
@@ -51,17 +49,7 @@ pub fn link(
 ) -> Result<Executable, RuntimeError> {
     let program = compilation.program();
     check_program(program, engine)?;
-    let plans = compilation.plans();
-    let prologue = plans.prologue.clone().unwrap_or_else(|| {
-        Arc::new(fhelium_passes::plan::Prologue::of(
-            program,
-            MAX_RESIDENT_BYTES,
-        ))
-    });
-    let buffers = plans
-        .buffers
-        .clone()
-        .unwrap_or_else(|| Arc::new(BufferPlan::of(program, Some(&prologue))));
+    let (prologue, buffers) = plans(compilation, options);
     let mut linker = Linker {
         compilation,
         program,
@@ -74,6 +62,7 @@ pub fn link(
         places: Places::new(program, engine, options.arguments),
         sources: Sources::default(),
         materials: Vec::new(),
+        live: Vec::new(),
         keys: IndexMap::new(),
         entries: Vec::new(),
         secrets: Vec::new(),
@@ -121,6 +110,7 @@ struct Linker<'a> {
     places: Places,
     sources: Sources,
     materials: Vec<MaterialSlot>,
+    live: Vec<LiveMaterial>,
     keys: IndexMap<KeyKind, RequiredKey>,
     entries: Vec<ManifestEntry>,
     secrets: Vec<(String, SecretId)>,
@@ -170,14 +160,19 @@ impl Linker<'_> {
         let (prologue_slots, kept) = self.sources.finish_prologue();
         let (host_slots, staged) = self.sources.finish_host();
         let required: Vec<RequiredKey> = self.keys.values().cloned().collect();
-        let live = |material: &MaterialSlot| matches!(material.binding, MaterialBinding::Live(_));
+        let told = |material: &MaterialSlot| {
+            let live = matches!(material.binding, MaterialBinding::Live(_));
+            (material.symbol.clone(), live)
+        };
+        let untold = |material: &LiveMaterial| (material.symbol.clone(), true);
         let manifest = Manifest {
             operations: std::mem::take(&mut self.entries),
             keys: required.clone(),
             materials: self
                 .materials
                 .iter()
-                .map(|material| (material.symbol.clone(), live(material)))
+                .map(told)
+                .chain(self.live.iter().map(untold))
                 .collect(),
             memory: Memory {
                 inputs: self.buffers.input_bytes,
@@ -199,6 +194,7 @@ impl Linker<'_> {
                 prologue_slots,
                 kept,
             ),
+            live: std::mem::take(&mut self.live),
             host_part: HostPart {
                 steps: host_steps,
                 slots: host_slots,
@@ -292,6 +288,17 @@ impl Linker<'_> {
         }
         if let Value::Tensor(array) = &value {
             self.places.put(*result, array.device().kind());
+        }
+        if let Some(source) = binding.changing() {
+            let (place, index) = (self.places.of(*result), self.live.len() as u32);
+            self.sources.put(*result, place, Source::Live(index));
+            self.live.push(LiveMaterial {
+                symbol: symbol.clone(),
+                ty,
+                source: source.clone(),
+                place,
+            });
+            return Ok(());
         }
         let slot = self.sources.prologue_slot(*result, self.places.of(*result));
         self.materials.push(MaterialSlot {

@@ -7,6 +7,7 @@ mod keys;
 mod linker;
 mod manifest;
 mod places;
+mod planned;
 mod prediction;
 mod replay;
 mod sources;

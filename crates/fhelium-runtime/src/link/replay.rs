@@ -236,7 +236,13 @@ impl Executable {
         else {
             return Ok(None);
         };
-        let lists = [bound.arguments, bound.kept, bound.keys, bound.staged];
+        let lists = [
+            bound.arguments,
+            bound.kept,
+            bound.keys,
+            bound.live,
+            bound.staged,
+        ];
         let operands: Vec<Operand> = lists
             .iter()
             .flat_map(|values| values.iter().filter_map(Operand::of))
@@ -244,7 +250,7 @@ impl Executable {
         let record = || {
             context.capture(&operands, |placeholders| {
                 let mut placeholders = placeholders.iter();
-                let [arguments, kept, keys, staged] = lists.map(|values| {
+                let [arguments, kept, keys, live, staged] = lists.map(|values| {
                     let placed = values.iter().map(|value| match Operand::of(value) {
                         Some(_) => placeholders.next().map_or_else(
                             || value.clone(),
@@ -258,6 +264,7 @@ impl Executable {
                     arguments: &arguments,
                     kept: &kept,
                     keys: &keys,
+                    live: &live,
                     host: bound.host,
                     staged: &staged,
                 };

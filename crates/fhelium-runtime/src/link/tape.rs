@@ -20,6 +20,8 @@ pub(super) enum Source {
     Kept(u32),
     /// An evaluation key of the call's secret.
     Key(u32),
+    /// A material that is read at each call.
+    Live(u32),
     /// A value that the call computed on the host.
     Host(u32),
     /// An array in host memory, as it went to the device for this call.
@@ -57,6 +59,7 @@ pub(super) struct Bound<'a> {
     pub arguments: &'a [Value],
     pub kept: &'a [Value],
     pub keys: &'a [Value],
+    pub live: &'a [Value],
     pub host: &'a [Option<Value>],
     pub staged: &'a [Value],
 }
@@ -69,6 +72,7 @@ impl Bound<'_> {
             Source::Argument(index) => self.arguments.get(at(index)).cloned(),
             Source::Kept(index) => self.kept.get(at(index)).cloned(),
             Source::Key(index) => self.keys.get(at(index)).cloned(),
+            Source::Live(index) => self.live.get(at(index)).cloned(),
             Source::Host(index) => self.host.get(at(index)).cloned().flatten(),
             Source::Staged(index) => self.staged.get(at(index)).cloned(),
             Source::Frame(_) | Source::LastUse(_) => None,

@@ -12,7 +12,7 @@ use super::values::{
     CiphertextRecord, ParametersRecord, PlaintextRecord, TensorRecord, same_parameters,
 };
 use crate::engine::{Carrier, ToHost};
-use crate::{MaterialBinding, RuntimeError, Value};
+use crate::{Array, Engine, MaterialBinding, RuntimeError, Value};
 use fhelium_ckks::Parameters;
 use fhelium_ckks::security::SecurityLevel;
 use fhelium_ir::Program;
@@ -151,7 +151,7 @@ impl CompilationData {
                 continue;
             };
             let value = match binding.current()? {
-                Value::Tensor(tensor) => Value::from(tensor.host()?.to_contiguous()),
+                Value::Tensor(array) => Value::from(array_on_host(&array)?.to_contiguous()),
                 other => other,
             };
             materials.push((symbol.to_owned(), value));
@@ -172,6 +172,14 @@ impl CompilationData {
             parameters,
         })
     }
+}
+
+fn array_on_host(array: &Array) -> Result<Arc<crate::tensor::Tensor>> {
+    let engine = match array {
+        Array::Host(here) => return Ok(here.clone()),
+        Array::Cuda(_) => Engine::for_arrays(array.device())?,
+    };
+    Ok(array.to_host(engine.parameters())?)
 }
 
 /// The parameters that a Program's chain is of. They are those of values that exist, so they were

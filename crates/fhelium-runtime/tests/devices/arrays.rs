@@ -1,15 +1,15 @@
 //! Clear arrays on a device.
 
 use crate::common::{
-    device, encrypt, engine, leaves, message, on_host, prepared, program, same_bits, twin,
+    decrypt, device, encrypt, engine, leaves, message, on_host, prepared, program, same_bits, twin,
 };
 use fhelium_ir::{Attributes, Tensor};
 use fhelium_runtime::ckks::ErrorKind;
 use fhelium_runtime::{
-    Array, Device, Engine, LiveTensor, MaterialBinding, PrepareOptions, Replays, Specialization,
-    Value,
+    Array, Device, Engine, KeySet, LiveTensor, MaterialBinding, MaterialSource, PrepareOptions,
+    Replays, RuntimeError, Specialization, Value,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 fn there(engine: &Engine, seed: usize, shape: &[usize]) -> Value {
     Value::Tensor(engine.place(&Array::from(message(seed, shape))).unwrap())
@@ -96,7 +96,10 @@ fn for_arguments(
 #[track_caller]
 fn replays(compiled: &Specialization) {
     let found = compiled.executable().replays();
-    let recorded = matches!(found, Replays::Graph(_) | Replays::Launches(_));
+    let recorded = matches!(
+        found,
+        Replays::Graph(_) | Replays::Launches(_) | Replays::Undecided(_)
+    );
     assert!(recorded, "{found}");
 }
 
@@ -267,6 +270,133 @@ fn numbers_of_the_host_go_along() {
 
 fn number(value: f64) -> fhelium_runtime::tensor::Tensor {
     fhelium_runtime::tensor::Tensor::scalar(value)
+}
+
+/// An array on the device, as another library's: it is read where it is, and may become another.
+#[derive(Debug)]
+struct Foreign(Mutex<Value>);
+
+impl MaterialSource for Foreign {
+    fn version(&self) -> Result<u64, RuntimeError> {
+        Ok(0)
+    }
+
+    fn read(&self) -> Result<(Value, u64), RuntimeError> {
+        Ok((self.0.lock().unwrap().clone(), 0))
+    }
+
+    fn tells_changes(&self) -> bool {
+        false
+    }
+}
+
+/// Guards that captured arrays on the device are operands of each call, whatever they hold by then,
+/// and what depends on them is computed at each call, by replays too; frozen, they are encoded once.
+#[test]
+fn captured_arrays_on_the_device_are_read_at_each_call() {
+    let (engine, keys) = engine();
+    let func = "func (%x: !fresh) {
+        %w = core.material {symbol = @w}
+        %v = core.material {symbol = @v}
+        %sum = tensor.add %w, %v
+        %p = he.encode %sum {level = 3, scale = 2^40}
+        %q = he.encode %v {level = 3, scale = 2^80}
+        %a = he.mul %x, %p
+        %b = he.add %a, %q
+        return (%b, %w)
+    }";
+    let materials = "material @v : !tensor<f64, [8]>
+        material @w : !tensor<f64, [8]>";
+    let x = [encrypt(engine, keys, &message(1, &[8]))];
+    let foreign = Arc::new(Foreign(Mutex::new(there(engine, 1, &[8]))));
+    let fixed = there(engine, 2, &[8]);
+    let bound = [
+        ("w", MaterialBinding::Live(foreign.clone())),
+        ("v", MaterialBinding::Fixed(fixed.clone())),
+    ];
+    let on_cpu = |w: &Value| {
+        let bound = [
+            ("w", MaterialBinding::Fixed(on_host(w))),
+            ("v", MaterialBinding::Fixed(on_host(&fixed))),
+        ];
+        let here = [on_host(&x[0])];
+        let compiled = for_arguments(twin(), func, materials, &bound, &here);
+        leaves(&compiled.executable().run(&here).unwrap())
+    };
+    let decrypted = |value: &Value| decrypt(twin(), on_cpu_keys(), &on_host(value));
+    let close = |found: &Value, w: &Value| {
+        let expected = decrypted(&on_cpu(w)[0]);
+        let found = decrypted(found);
+        let mut pairs = found.iter().zip(&expected);
+        assert!(pairs.all(|(found, expected)| (found - expected).abs() < 1e-7));
+    };
+    let compiled = for_arguments(engine, func, materials, &bound, &x);
+    for round in 0..5 {
+        let w = there(engine, 10 + round, &[8]);
+        *foreign.0.lock().unwrap() = w.clone();
+        let found = leaves(&compiled.executable().run(&x).unwrap());
+        close(&found[0], &w);
+        assert_eq!(found[1].address(), w.address());
+    }
+    replays(&compiled);
+    let at_each_call: Vec<&str> = compiled
+        .manifest()
+        .operations
+        .iter()
+        .filter(|entry| !entry.prologue)
+        .map(|entry| entry.operation.name())
+        .collect();
+    let expected = [
+        "tensor.add",
+        "ckks.encode",
+        "ckks.mul_plain",
+        "ckks.add_plain",
+    ];
+    assert_eq!(at_each_call, expected);
+    let live = |name: &str| {
+        let known = compiled.manifest().materials.iter();
+        known
+            .clone()
+            .any(|(symbol, live)| &**symbol == name && *live)
+    };
+    assert!(live("w") && !live("v"));
+
+    let options = PrepareOptions {
+        arguments: Some(&x),
+        frozen_materials: true,
+        ..PrepareOptions::default()
+    };
+    let frozen = prepared(engine, program(engine, materials, func), &bound, options).unwrap();
+    let w = foreign.0.lock().unwrap().clone();
+    *foreign.0.lock().unwrap() = there(engine, 99, &[8]);
+    let found = leaves(&frozen.executable().run(&x).unwrap());
+    close(&found[0], &w);
+    assert!(
+        frozen
+            .manifest()
+            .operations
+            .iter()
+            .any(|entry| { entry.prologue && entry.operation.name() == "ckks.encode" })
+    );
+
+    // What it was linked for it stays, but for the contents.
+    for (now, part) in [
+        (
+            there(engine, 1, &[4]),
+            "contents may change between calls, the type may not",
+        ),
+        (message(1, &[8]).into(), "is on cpu now"),
+    ] {
+        *foreign.0.lock().unwrap() = now;
+        let error = compiled.executable().run(&x).unwrap_err().to_string();
+        assert!(error.contains("@w") && error.contains(part), "{error}");
+    }
+}
+
+/// The engine's keys on the CPU.
+fn on_cpu_keys() -> &'static KeySet {
+    static KEYS: OnceLock<KeySet> = OnceLock::new();
+    KEYS.get_or_init(|| twin().place_key_set(&engine().1).unwrap())
 }
 
 /// Guards that what looks at data on the device, to which a recording is blind, is done operation by
