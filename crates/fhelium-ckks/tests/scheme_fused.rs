@@ -2,6 +2,9 @@
 
 mod support;
 
+#[path = "support/linear.rs"]
+mod linear;
+
 use fhelium_ckks::arith::Tier;
 use fhelium_ckks::*;
 use support::Bench;
@@ -75,51 +78,6 @@ impl Words {
         let items: usize = batch.iter().product();
         let data = self.residues(&parameters.moduli()[..=level], items, parameters.n());
         Plaintext::from_raw(parameters, state, batch.to_vec(), data).unwrap()
-    }
-
-    /// A program over `parts`, with terms of all kinds in all registers.
-    fn program(&mut self, parts: &[usize]) -> LinearProgram {
-        let operands = |count: usize| (0..parts.len()).filter(move |&i| parts[i] <= count);
-        let (any, plain): (Vec<_>, Vec<_>) = (operands(3).collect(), operands(1).collect());
-        let of = |place: usize| LinearValue::Operand(place as u8);
-        let mut steps = Vec::new();
-        let mut integers = 0;
-        for register in 0..4u8 {
-            let start = any[self.below(any.len())];
-            steps.push(LinearStep::Set(register, LinearTerm::of(of(start))));
-        }
-        for _ in 0..40 {
-            let register = self.below(4) as u8;
-            let value = match self.below(4) {
-                0 => LinearValue::Register((register + 1 + self.below(3) as u8) % 4),
-                _ => of(any[self.below(any.len())]),
-            };
-            integers += 1;
-            let factor = match self.below(3) {
-                0 if integers < 16 => {
-                    let edges = [0, 1, -1, 3, i64::MIN, i64::MAX, -(1 << 40)];
-                    LinearFactor::Integer(edges[self.below(edges.len())])
-                }
-                _ => LinearFactor::Value(of(plain[self.below(plain.len())])),
-            };
-            let term = match self.below(3) {
-                0 => LinearTerm::of(value),
-                _ => LinearTerm::product(value, factor),
-            };
-            steps.push(match self.below(8) {
-                0..=2 => LinearStep::Add(register, term),
-                3..=5 => LinearStep::Subtract(register, term),
-                6 => LinearStep::Negate(register),
-                _ => LinearStep::Multiply(register, factor),
-            });
-        }
-        // A ciphertext at least, so that there is something to give.
-        let ciphertext = of(any.iter().copied().find(|&i| parts[i] > 1).unwrap());
-        for register in 0..4 {
-            steps.push(LinearStep::Add(register, LinearTerm::of(ciphertext)));
-            steps.push(LinearStep::Give(register, 3 - register));
-        }
-        LinearProgram::new(parts.to_vec(), steps).unwrap()
     }
 }
 
@@ -223,7 +181,7 @@ fn random_programs_give_exact_residues() {
                 .collect();
             let parts = [2, 3, 2, 1, 1];
             for _ in 0..6 {
-                let program = words.program(&parts);
+                let program = linear::program(&parts, &mut |end| words.below(end));
                 check(&bench, &program, &operands, level, batch);
             }
         }

@@ -29,7 +29,7 @@ pub use graph::{DeviceValue, Graph, Replay, StepTime};
 pub use images::built_targets;
 pub use kernels::Core;
 pub use keys::{EncryptionKey, KeySwitchKey, PublicKey, SecretKey};
-pub use ops::KeyGenerator;
+pub use ops::{Encoded, KeyGenerator};
 pub use probe::{Driver, probe};
 pub use queue::{Buffer, MemoryUse, Queue};
 pub use tensor::Tensor;

@@ -9,13 +9,13 @@ use fhelium_state::{
     CipherState, LinearFactor, LinearProgram, LinearStep, LinearTerm, LinearValue,
 };
 
-/// An operand of a [`LinearProgram`].
+/// An operand of a [`LinearProgram`], by the types that values have where it runs.
 #[derive(Clone, Copy, Debug)]
-pub enum Encoded<'a> {
+pub enum Encoded<'a, C = Ciphertext, P = Plaintext> {
     /// A ciphertext.
-    Ciphertext(&'a Ciphertext),
+    Ciphertext(&'a C),
     /// A plaintext.
-    Plaintext(&'a Plaintext),
+    Plaintext(&'a P),
 }
 
 /// What a result of a [`LinearProgram`] is to be.

@@ -9,6 +9,7 @@ mod convert;
 mod elementwise;
 mod embed;
 mod encrypt;
+mod fused;
 mod keys;
 mod ntt;
 mod sample;
@@ -25,6 +26,7 @@ pub(crate) use embed::{
     Centre, Check, Columns, Constant, ConstantResidues, Embedding, Round, Rows, Towards,
 };
 pub(crate) use encrypt::{Decrypt, Encrypt};
+pub(crate) use fused::Fused;
 pub(crate) use keys::{HoldKey, MakeKey};
 pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
 pub(crate) use sample::{Lift, Small, Uniform};
@@ -211,6 +213,7 @@ pub(crate) struct Kernels {
     convert: convert::Convert,
     switch: switch::Switch,
     elementwise: elementwise::Elementwise,
+    fused: fused::FusedKernels,
     keys: keys::Keys,
     batch: batch::Batch,
     movers: strided::Movers,
@@ -236,6 +239,7 @@ impl Kernels {
             convert: convert::Convert::load(device, core, digit_size, specials)?,
             switch: switch::Switch::load(device, log_n, core)?,
             elementwise: elementwise::Elementwise::load(device, core)?,
+            fused: fused::FusedKernels::load(device, core)?,
             keys: keys::Keys::load(device, log_n, core)?,
             batch: batch::Batch::load(device)?,
             movers: strided::Movers::load(device)?,

@@ -6,6 +6,7 @@
 mod batch;
 mod encode;
 mod encrypt;
+mod fused;
 mod generate;
 mod keys;
 mod level;
@@ -16,6 +17,7 @@ mod sample;
 mod switch;
 mod transform;
 
+pub use fused::Encoded;
 pub use generate::KeyGenerator;
 
 use crate::context::Context;
