@@ -23,6 +23,7 @@ __all__ = [
     "EvaluationKeys",
     "Executable",
     "KeySet",
+    "LinearFusion",
     "LowerToCkks",
     "MemoryUse",
     "NoiseEstimate",
@@ -632,6 +633,10 @@ class RescaleJoining(Pass):
 @final
 class RotationHoisting(Pass):
     def __new__(cls, *, max_group_size: int = 16) -> Self: ...
+
+@final
+class LinearFusion(Pass):
+    def __new__(cls, *, max_operands: int = 64) -> Self: ...
 
 @final
 class ConstantEncodings(Pass):

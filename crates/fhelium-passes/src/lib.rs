@@ -29,8 +29,8 @@ use std::sync::Arc;
 /// What compiled functions run through unless they are given another pipeline.
 ///
 /// In order: `dead-values`, `reuse`, `lower-to-ckks`, `rescale-joining`, `rotation-hoisting`,
-/// `constant-encodings`, `route-selection`, `buffer-planning`, each with its default options. It
-/// inserts no rescale and no relinearization.
+/// `linear-fusion`, `constant-encodings`, `route-selection`, `buffer-planning`, each with its default
+/// options. It inserts no rescale and no relinearization.
 pub fn default_pipeline() -> Pipeline {
     let passes: Vec<Arc<dyn Pass>> = vec![
         Arc::new(passes::DeadValues),
@@ -38,6 +38,7 @@ pub fn default_pipeline() -> Pipeline {
         Arc::new(passes::LowerToCkks),
         Arc::new(passes::RescaleJoining),
         Arc::new(passes::RotationHoisting::default()),
+        Arc::new(passes::LinearFusion::default()),
         Arc::new(passes::ConstantEncodings::default()),
         Arc::new(passes::RouteSelection::default()),
         Arc::new(passes::BufferPlanning),

@@ -41,6 +41,7 @@ fn the_default_pipeline_is_what_the_documentation_says() {
             "lower-to-ckks",
             "rescale-joining",
             "rotation-hoisting",
+            "linear-fusion",
             "constant-encodings",
             "route-selection",
             "buffer-planning"

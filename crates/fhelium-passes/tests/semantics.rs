@@ -194,6 +194,7 @@ fn random_programs_reach_what_passes_do() {
         "lower-to-ckks",
         "rescale-joining",
         "rotation-hoisting",
+        "linear-fusion",
         "in place",
     ] {
         assert!(totals[name] >= 20, "{name}: {totals:?}");

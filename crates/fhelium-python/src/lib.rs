@@ -71,10 +71,11 @@ mod native {
     #[pymodule_export]
     use crate::compile::{
         PyArgumentSignature, PyBufferPlanning, PyCallSignature, PyCallableCore, PyCompilation,
-        PyConstantEncodings, PyDeadValues, PyExecutable, PyLowerToCkks, PyOperationBackend, PyPass,
-        PyPassReport, PyPipeline, PyPythonPass, PyRequirements, PyRescaleJoining, PyReuse,
-        PyRotationHoisting, PyRouteSelection, PySpecialization, default_pipeline,
-        get_cache_directory, program_requirements, set_cache_directory, set_cache_max_bytes,
+        PyConstantEncodings, PyDeadValues, PyExecutable, PyLinearFusion, PyLowerToCkks,
+        PyOperationBackend, PyPass, PyPassReport, PyPipeline, PyPythonPass, PyRequirements,
+        PyRescaleJoining, PyReuse, PyRotationHoisting, PyRouteSelection, PySpecialization,
+        default_pipeline, get_cache_directory, program_requirements, set_cache_directory,
+        set_cache_max_bytes,
     };
     #[pymodule_export]
     use crate::dlpack::PyArray;

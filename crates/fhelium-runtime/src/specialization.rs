@@ -68,6 +68,7 @@ pub fn prepare(
         check_places(program.name(), program.inputs(), engine, arguments)?;
         specialize_inputs(&mut compilation, arguments)?;
     }
+    let pipeline = &pipeline.for_target(&backend.target(engine.device().kind()));
     let (compilation, cache_use) = match options.cache {
         Some(cache) => cache.run(compilation, pipeline, backend, engine)?,
         None => (pipeline.run(compilation)?, CacheUse::default()),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Counting, encrypt, engine, leaves, message, prepared_on, program, same_bits};
 use fhelium_runtime::ckks::ErrorKind;
-use fhelium_runtime::ir::{Attributes, Ckks, OpKind, Type};
+use fhelium_runtime::ir::{Attributes, Ckks, OpKind, Rns, Type};
 use fhelium_runtime::{
     Implementation, Invocation, Operands, OperationBackend, PrepareOptions, Results, RuntimeError,
     Value,
@@ -19,12 +19,14 @@ fn with(implementations: Vec<Arc<dyn Implementation>>) -> OperationBackend {
         .unwrap()
 }
 
-/// Guards that the standard backend runs every operation of the tensor and ckks dialects.
+/// Guards that the standard backend runs every operation of the tensor and ckks dialects, and fused
+/// ones.
 #[test]
 fn the_standard_backend_is_complete() {
     let backend = OperationBackend::standard();
     for kind in OpKind::all() {
-        let expected = matches!(kind, OpKind::Ckks(_) | OpKind::Tensor(_));
+        let expected =
+            matches!(kind, OpKind::Ckks(_) | OpKind::Tensor(_)) || kind == OpKind::from(Rns::Fused);
         assert_eq!(!backend.available(kind).is_empty(), expected, "{kind}");
     }
 }

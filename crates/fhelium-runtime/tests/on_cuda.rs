@@ -12,5 +12,7 @@ mod compiled_equals_eager;
 mod devices;
 #[path = "executable.rs"]
 mod executable;
+#[path = "fusion.rs"]
+mod fusion;
 #[path = "materials.rs"]
 mod materials;

@@ -125,11 +125,16 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
     let kind = op.kind();
     if let OpKind::Rns(rns) = kind {
         return match op.region() {
+            // One pass over memory does the work of all.
             Some(region) => {
                 let inner = region.ops().iter();
-                inner
+                let work: Cost = inner
                     .map(|op| operation_cost(op, region, Some(chain)))
-                    .sum()
+                    .sum();
+                Cost {
+                    rounds: work.rounds.min(1),
+                    ..work
+                }
             }
             None => rns_cost(rns, shape, operand.unwrap_or(shape)),
         };

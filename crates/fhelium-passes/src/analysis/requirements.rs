@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use fhelium_ir::{Body, Ckks, Core, He, KeyKind, Location, Op, OpKind, Program, Type, ValueId};
+use fhelium_ir::{
+    Body, Ckks, Core, He, KeyKind, Location, Op, OpKind, Program, Rns, Type, ValueId,
+};
 
 /// What a Program needs before it can run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,19 +147,11 @@ pub fn requirements(program: &Program) -> Requirements {
             .retain(|location| seen.insert(location.clone()));
     }
 
-    let (mut products, mut levels) = (
-        vec![0usize; body.values().len()],
-        vec![0usize; body.values().len()],
-    );
+    let products = product_depths(body, vec![0; body.arguments().len()]);
+    let mut levels = vec![0usize; body.values().len()];
     for op in body.ops() {
-        let most = |of: &[usize]| {
-            let operands = op.operands().iter().map(|value| of[value.index()]);
-            operands.max().unwrap_or(0)
-        };
-        let depth = most(&products) + usize::from(is_product(op.kind()));
-        let lost = most(&levels) + levels_lost(op);
+        let lost = lost_by_operands(op, body, &levels) + levels_lost(op);
         for result in op.results() {
-            products[result.index()] = depth;
             levels[result.index()] = lost;
         }
     }
@@ -217,6 +211,45 @@ fn canonical(kind: KeyKind, program: &Program) -> KeyKind {
     }
 }
 
+/// The most products that follow one another up to each value, given those of the arguments.
+fn product_depths(body: &Body, arguments: Vec<usize>) -> Vec<usize> {
+    let mut depths = arguments;
+    depths.resize(body.values().len(), 0);
+    for op in body.ops() {
+        let operands: Vec<usize> = op.operands().iter().map(|v| depths[v.index()]).collect();
+        let depth =
+            operands.iter().copied().max().unwrap_or(0) + usize::from(is_product(op.kind()));
+        let inner = op.region().map(|region| {
+            let inner = product_depths(region, operands);
+            let results = region.results().iter();
+            results.map(|v| inner[v.index()]).collect::<Vec<_>>()
+        });
+        for (place, result) in op.results().iter().enumerate() {
+            depths[result.index()] = inner.as_ref().map_or(depth, |inner| inner[place]);
+        }
+    }
+    depths
+}
+
+/// The most levels that an operand has lost, those that a fused operation takes off it included.
+fn lost_by_operands(op: &Op, body: &Body, levels: &[usize]) -> usize {
+    let level = |value: ValueId| match body.type_of(value) {
+        Type::Ciphertext {
+            state: Some(state), ..
+        } => Some(state.level),
+        _ => None,
+    };
+    let left = op.results().first().and_then(|&result| level(result));
+    let operands = op.operands().iter().map(|&operand| {
+        let dropped = match (op.region(), level(operand), left) {
+            (Some(_), Some(from), Some(to)) => from.saturating_sub(to),
+            _ => 0,
+        };
+        levels[operand.index()] + dropped
+    });
+    operands.max().unwrap_or(0)
+}
+
 fn is_product(kind: OpKind) -> bool {
     matches!(
         kind,
@@ -230,6 +263,7 @@ fn is_product(kind: OpKind) -> bool {
                     | Ckks::MulRelinRescale
                     | Ckks::SquareRelinRescale
             )
+            | OpKind::Rns(Rns::Mul | Rns::MulAdd)
     )
 }
 

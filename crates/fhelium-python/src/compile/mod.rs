@@ -17,9 +17,9 @@ pub use cache::{get_cache_directory, set_cache_directory, set_cache_max_bytes};
 pub use callable::PyCallableCore;
 pub use compilation::PyCompilation;
 pub use passes::{
-    PyBufferPlanning, PyConstantEncodings, PyDeadValues, PyLowerToCkks, PyPass, PyPassReport,
-    PyPipeline, PyPythonPass, PyRescaleJoining, PyReuse, PyRotationHoisting, PyRouteSelection,
-    default_pipeline,
+    PyBufferPlanning, PyConstantEncodings, PyDeadValues, PyLinearFusion, PyLowerToCkks, PyPass,
+    PyPassReport, PyPipeline, PyPythonPass, PyRescaleJoining, PyReuse, PyRotationHoisting,
+    PyRouteSelection, default_pipeline,
 };
 pub use requirements::{PyRequirements, program_requirements};
 pub use signature::{PyArgumentSignature, PyCallSignature};

@@ -5,11 +5,11 @@ use super::held::{HeldRef, Holds, hold};
 use crate::errors::{OrRaise, bad_argument};
 use crate::ir::PyProgram;
 use fhelium_passes::passes::{
-    BufferPlanning, ConstantEncodings, DeadValues, LowerToCkks, RescaleJoining, Reuse,
-    RotationHoisting, RouteSelection,
+    BufferPlanning, ConstantEncodings, DeadValues, LinearFusion, LowerToCkks, RescaleJoining,
+    Reuse, RotationHoisting, RouteSelection,
 };
 use fhelium_passes::{
-    Compilation, Dump, FunctionPass, Pass, PassContext, PassError, PassReport, PassResult,
+    Compilation, Dump, FunctionPass, Named, Pass, PassContext, PassError, PassReport, PassResult,
     Pipeline, PipelineError, Place,
 };
 use pyo3::exceptions::{PyReferenceError, PyTypeError};
@@ -47,13 +47,8 @@ impl PyPass {
 
     /// The same pass under another name, so that a pipeline may hold it twice.
     fn named(&self, py: Python<'_>, name: String) -> Self {
-        let pass = self.pass.clone();
-        let key = pass.cache_key();
-        let run = move |compilation: &mut Compilation, context: &PassContext<'_>| {
-            pass.run(compilation, context)
-        };
         PyPass {
-            pass: keyed(FunctionPass::new(name, run), key),
+            pass: Arc::new(Named::of(name, self.pass.clone())),
             holds: self.holds.clone_ref(py),
         }
     }
@@ -96,6 +91,10 @@ pub struct PyRescaleJoining;
 /// Joins rotations of one ciphertext, which then share its decomposition.
 #[pyclass(name = "RotationHoisting", module = "fhelium.compile", frozen, extends = PyPass)]
 pub struct PyRotationHoisting;
+
+/// Joins sums, differences and multiples of one level into operations that run as one.
+#[pyclass(name = "LinearFusion", module = "fhelium.compile", frozen, extends = PyPass)]
+pub struct PyLinearFusion;
 
 /// Finds what depends on fixed data alone, to be computed once and kept between calls.
 #[pyclass(name = "ConstantEncodings", module = "fhelium.compile", frozen, extends = PyPass)]
@@ -167,6 +166,33 @@ impl PyRotationHoisting {
         Ok(pass(
             PyRotationHoisting,
             RotationHoisting { max_group_size },
+        ))
+    }
+}
+
+#[pymethods]
+impl PyLinearFusion {
+    /// `max_operands`: the most operands of one operation, from 2 to 64.
+    #[new]
+    #[pyo3(signature = (*, max_operands = 64))]
+    fn new(max_operands: i64) -> PyResult<PyClassInitializer<Self>> {
+        let fusion = LinearFusion::default();
+        let most = usize::try_from(max_operands);
+        let Some(max_operands) = most
+            .ok()
+            .filter(|most| (2..=fusion.max_operands).contains(most))
+        else {
+            return Err(bad_argument(format!(
+                "max_operands must be from 2 to {}, found {max_operands}",
+                fusion.max_operands
+            )));
+        };
+        Ok(pass(
+            PyLinearFusion,
+            LinearFusion {
+                max_operands,
+                ..fusion
+            },
         ))
     }
 }
@@ -510,7 +536,7 @@ impl PyPipeline {
 /// What compiled functions run through unless they are given another pipeline.
 ///
 /// It removes dead values, computes equal expressions once, makes keys and levels explicit,
-/// hoists rotations, keeps constant encodings, and plans routes and buffers. It inserts no
+/// hoists rotations, fuses sums and multiples, keeps constant encodings, and plans routes and buffers. It inserts no
 /// rescale and no relinearization.
 #[pyfunction]
 pub fn default_pipeline() -> PyPipeline {

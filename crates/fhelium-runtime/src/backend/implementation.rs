@@ -1,6 +1,7 @@
 //! What an implementation of an operation is.
 
 use crate::{DeviceKind, Engine, RuntimeError, Value};
+use fhelium_ir::state::LinearProgram;
 use fhelium_ir::{Attributes, OpKind, Type};
 use smallvec::SmallVec;
 
@@ -18,6 +19,8 @@ pub struct Invocation<'a> {
     pub engine: &'a Engine,
     /// The operation's attributes: complete and canonical.
     pub attributes: &'a Attributes,
+    /// What the region of an `rns.fused` computes.
+    pub region: Option<&'a LinearProgram>,
     /// The types that the results must have.
     pub results: &'a [Type],
 }

@@ -2,7 +2,7 @@
 
 use crate::placed::{Movable, Placed};
 use crate::{DeviceKind, Engine, RuntimeError, Value};
-use fhelium_ckks::BatchSpan;
+use fhelium_ckks::{BatchSpan, Encoded, LinearProgram, LinearResult};
 use std::sync::Arc;
 
 /// A place that computes, with the form that values have there.
@@ -164,6 +164,11 @@ kernels! {
     ) -> Cipher<Self>;
     rescale(x: &Cipher<Self>) -> Cipher<Self>;
     drop_levels(x: &Cipher<Self>, count: usize) -> Cipher<Self>;
+    fused(
+        program: &LinearProgram,
+        operands: &[Encoded<'_, Cipher<Self>, Plain<Self>>],
+        results: &[LinearResult]
+    ) -> Vec<Cipher<Self>>;
     sum_batch(x: &Cipher<Self>, axis: usize) -> Cipher<Self>;
     slice_batch(x: &Cipher<Self>, spans: &[BatchSpan]) -> Cipher<Self>;
     slice_plain_batch(x: &Plain<Self>, spans: &[BatchSpan]) -> Plain<Self>;

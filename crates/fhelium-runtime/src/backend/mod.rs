@@ -6,6 +6,7 @@
 
 mod batch;
 mod ckks;
+mod fused;
 mod implementation;
 mod kernels;
 mod tensor;
@@ -15,8 +16,10 @@ pub use implementation::{Implementation, Invocation, Operands, Results};
 pub(crate) use tensor::apart;
 
 use crate::{DeviceKind, RuntimeError};
-use fhelium_ir::{Attributes, OpKind, Type};
+use fhelium_ir::{Attributes, Ckks, OpKind, Rns, Type};
+use fhelium_passes::{Rates, Target};
 use indexmap::IndexMap;
+use kernels::Place;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -38,17 +41,19 @@ struct Registry {
 }
 
 impl OperationBackend {
-    /// The kernels named `host` for every `ckks` and `tensor` operation, and those named `cuda`,
-    /// for CUDA devices.
+    /// The kernels named `host` for every `ckks` and `tensor` operation and for `rns.fused`, and those
+    /// named `cuda`, for CUDA devices.
     pub fn standard() -> Self {
         static STANDARD: OnceLock<OperationBackend> = OnceLock::new();
         STANDARD
             .get_or_init(|| {
                 let mut registry = Registry::default();
                 let host = ckks::implementations::<fhelium_ckks::Context>()
-                    .chain(tensor::implementations::<fhelium_ckks::Context>());
+                    .chain(tensor::implementations::<fhelium_ckks::Context>())
+                    .chain([fused::implementation::<fhelium_ckks::Context>()]);
                 let cuda = ckks::implementations::<fhelium_cuda::Context>()
-                    .chain(tensor::implementations::<fhelium_cuda::Context>());
+                    .chain(tensor::implementations::<fhelium_cuda::Context>())
+                    .chain([fused::implementation::<fhelium_cuda::Context>()]);
                 for implementation in host.chain(cuda) {
                     registry
                         .implementations
@@ -138,6 +143,37 @@ impl OperationBackend {
             text.push_str(&format!("{operation} = {name:?}\n"));
         }
         text
+    }
+
+    /// What passes may know of this backend for a Program that runs in a place.
+    ///
+    /// An operation that has another implementation there than the standard kernel, or one selected
+    /// by name, stays whole, so that it is the one that runs; so do all where nothing runs
+    /// `rns.fused`.
+    pub fn target(&self, place: DeviceKind) -> Target {
+        let here = |operation: OpKind| {
+            let known = self.available(operation).iter();
+            known.filter(move |known| known.device() == place)
+        };
+        let standard = match place {
+            DeviceKind::Cpu => fhelium_ckks::Context::NAME,
+            DeviceKind::Cuda => fhelium_cuda::Context::NAME,
+        };
+        let nothing_fuses = here(Rns::Fused.into()).next().is_none();
+        let is_whole = |operation: &OpKind| {
+            nothing_fuses
+                || self.registry.selected.contains_key(operation)
+                || here(*operation).any(|known| known.name() != standard)
+        };
+        Target {
+            rates: match place {
+                DeviceKind::Cpu => Rates::CPU,
+                DeviceKind::Cuda => Rates::GPU,
+            },
+            whole: (Ckks::ALL.iter().map(|&operation| operation.into()))
+                .filter(is_whole)
+                .collect(),
+        }
     }
 
     /// The implementations of an operation, in the order in which they were added.

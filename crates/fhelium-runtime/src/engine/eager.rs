@@ -96,6 +96,7 @@ impl Engine {
         let invocation = Invocation {
             engine: self,
             attributes,
+            region: None,
             results,
         };
         run_checked(implementation.as_ref(), &invocation, operands).map(SmallVec::into_vec)

@@ -12,9 +12,12 @@ use super::tape::{Source, Step};
 use crate::value::normalized;
 use crate::{Device, DeviceKind, Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::SecretId;
-use fhelium_ir::{Ckks, Core, KeyKind, Level, Op, OpKind, Program, Tensor, Type, Uses, ValueId};
+use fhelium_ir::state::LinearProgram;
+use fhelium_ir::{
+    Body, Ckks, Core, KeyKind, Level, Op, OpKind, Program, Tensor, Type, Uses, ValueId,
+};
 use fhelium_passes::Compilation;
-use fhelium_passes::analysis::operation_cost;
+use fhelium_passes::analysis::{linear_program, operation_cost};
 use fhelium_passes::plan::{BufferPlan, Route};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
@@ -457,6 +460,7 @@ impl Linker<'_> {
             implementation: implementation.clone(),
             operands,
             attributes: op.attributes().clone(),
+            region: op.region().map(|region| fused(op, region)).transpose()?,
             result_types: op
                 .results()
                 .iter()
@@ -478,6 +482,12 @@ fn encoding(op: &Op) -> Option<Encoding> {
         scale: op.attributes().scale("scale")?.clone(),
         location: op.location().cloned(),
     })
+}
+
+/// What a region computes.
+fn fused(op: &Op, region: &Body) -> Result<LinearProgram, RuntimeError> {
+    linear_program(region)
+        .map_err(|reason| RuntimeError::Link(format!("{}: {reason}", op.kind())).at(op.location()))
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -2,6 +2,7 @@
 
 use crate::backend::{Implementation, Invocation, Operands, run_checked};
 use crate::{Engine, RuntimeError, Value};
+use fhelium_ir::state::LinearProgram;
 use fhelium_ir::{Attributes, Location, Type};
 use smallvec::SmallVec;
 use std::fmt;
@@ -34,6 +35,8 @@ pub(super) struct Step {
     pub implementation: Arc<dyn Implementation>,
     pub operands: SmallVec<[Source; 4]>,
     pub attributes: Attributes,
+    /// What the region of an `rns.fused` computes.
+    pub region: Option<LinearProgram>,
     pub result_types: Vec<Type>,
     /// Frame slots of the results; `None` for one that nothing reads.
     pub results: SmallVec<[Option<u32>; 1]>,
@@ -126,6 +129,7 @@ impl<'a> Frame<'a> {
         let invocation = Invocation {
             engine,
             attributes: &step.attributes,
+            region: step.region.as_ref(),
             results: &step.result_types,
         };
         let results = run_checked(step.implementation.as_ref(), &invocation, operands)

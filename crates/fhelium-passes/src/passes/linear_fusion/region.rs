@@ -81,11 +81,10 @@ pub(super) fn emit(group: &Group, rewriter: &mut Rewriter<'_>) -> Result<(), IrE
     let program = rewriter.source();
     let region = region(program, &group.members, &group.operands, &group.results)?;
     let operands = rewriter.map_all(&group.operands)?;
-    let last = group
-        .members
-        .last()
-        .map(|&place| &program.body().ops()[place]);
-    let location = last.and_then(|op| op.location()).cloned();
+    // Its operations keep theirs; the last one stands for all.
+    let members = group.members.iter().rev();
+    let mut locations = members.filter_map(|&place| program.body().ops()[place].location());
+    let location = locations.next().cloned();
     let results = rewriter.builder().op_with_region(
         Rns::Fused,
         &operands,
