@@ -130,11 +130,11 @@ def is_replayed(compiled: Any) -> bool:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arrays_on_the_gpu_are_messages(engine: fh.Engine, keys: fh.KeySet, dtype: str) -> None:
-    """Encoded there to the residues that their elements have from the host, eagerly and compiled."""
+    """Encoded there to the residues that their elements have from the host; also in a replay."""
     values = (np.arange(24) % 5 - 2).reshape(4, 6).astype(dtype).T
-    here, there = engine.encode(values), engine.encode(fh.Array(values))
-    assert (here._residues() == there._residues()).all()
     x = engine.encrypt(fh.Array(values), keys.public)
+    here, there = engine.encode(values), engine.encode(fh.Array(values))
+    assert ((x + here)._residues() == (x + there)._residues()).all()
     assert x.batch_shape == (6,)
     scale = fh.jit(lambda x, w: (x * w).rescale())
     expected = (x * values).rescale()._residues()
@@ -169,7 +169,6 @@ def test_warm_calls_with_arrays_are_replayed(engine: fh.Engine, keys: fh.KeySet)
     found = on_host.executable.replays
     for part in ("3 operations on arrays in host memory: tensor.mul", "test_arrays.py", "1 array"):
         assert part in found
-    assert found.partition("before that")[0].split()[:2] == on_gpu.executable.replays.split()[:2]
     assert "before that" in on_host.explain()
 
     def where(specialization: Any) -> dict[str, tuple[str, str]]:
@@ -189,7 +188,8 @@ def test_views_elsewhere_in_memory_are_replayed_as_one(engine: fh.Engine) -> Non
         values = np.random.default_rng(seed).uniform(-1, 1, (3, 8))
         second, third = rows(fh.Array(values))
         np.testing.assert_array_equal(add(second, third).numpy(), values[1] + values[2])
-        np.testing.assert_array_equal(add(third, fh.Array(values[0])).numpy(), values[2] + values[0])
+        first = fh.Array(values[0])
+        np.testing.assert_array_equal(add(third, first).numpy(), values[2] + values[0])
     assert (len(add.specializations), is_replayed(add)) == (1, True)
 
 
@@ -211,7 +211,7 @@ def test_values_on_the_gpu_are_refused_by_the_next_wait(engine: fh.Engine, keys:
                 engine.decrypt(result, keys.secret)
             engine.synchronize()
     # What does not depend on the values is refused at once.
-    with pytest.raises(ValueError, match="a last axis of 513"):
+    with pytest.raises(ValueError, match="last axis has 513 values"):
         engine.encode(fh.Array(np.zeros(513)))
 
 

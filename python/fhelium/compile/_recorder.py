@@ -167,13 +167,12 @@ class CaptureRecorder:
             assert isinstance(known[1], CapturedTensor)
             return known[1]
         # One on a GPU stays as it is: its contents are read there, at each call.
-        there = is_on_gpu(value)
-        array = _native.Array.from_dlpack(value) if there else host_array(value)
+        array = _native.Array.from_dlpack(value) if is_on_gpu(value) else host_array(value)
         try:
             type_ = _native.Type.tensor(str(array.dtype), array.shape)
         except FheliumError as error:
             fail(str(error))
-        if there:
+        if isinstance(array, _native.Array):
             pending = Pending(value, value, "tensor", None)
         else:
             pending = Pending(value, array, "tensor", None if fixed else array.copy())

@@ -80,8 +80,16 @@ impl Operand {
             Value::Ciphertext(Placed::Cuda(value)) => Operand::Ciphertext(value.clone()),
             Value::Plaintext(Placed::Cuda(value)) => Operand::Plaintext(value.clone()),
             Value::Key(Placed::Cuda(key)) => Operand::Key(key.clone()),
-            Value::Tensor(Placed::Cuda(array)) => Operand::Tensor(Arc::new(array.trimmed())),
+            Value::Tensor(Placed::Cuda(array)) => Operand::Tensor(array.clone()),
             _ => return None,
+        })
+    }
+
+    /// As a recording is bound to it: of an array without what else its memory holds.
+    fn bound(value: &Value) -> Option<Self> {
+        Some(match Self::of(value)? {
+            Operand::Tensor(array) => Operand::Tensor(Arc::new(array.trimmed())),
+            other => other,
         })
     }
 }
@@ -245,7 +253,7 @@ impl Executable {
         ];
         let operands: Vec<Operand> = lists
             .iter()
-            .flat_map(|values| values.iter().filter_map(Operand::of))
+            .flat_map(|values| values.iter().filter_map(Operand::bound))
             .collect();
         let record = || {
             context.capture(&operands, |placeholders| {

@@ -117,7 +117,8 @@ fn a_tape_with_arrays_on_the_device_is_replayed() {
         %t = tensor.transpose %m {axes = [1, 0]}
         %sum = tensor.sum %m {axes = [1]}
         %product = tensor.matmul %m, %t
-        return (%e, %t, %sum, %product, %w)
+        %part = tensor.slice %m {starts = [1, 2], sizes = [1, 2], steps = [1, -2], dropped = [0]}
+        return (%e, %t, %sum, %product, %w, %part)
     }";
     let x = encrypt(engine, keys, &message(1, &[8]));
     let context = engine.cuda().unwrap();
