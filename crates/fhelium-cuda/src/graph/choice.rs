@@ -63,6 +63,14 @@ struct Turn {
 }
 
 impl Choice {
+    /// For so many steps: where there is none, nothing is launched, and no graph of nothing.
+    pub fn between(steps: usize) -> Self {
+        Choice {
+            chosen: (steps == 0).then_some(Replay::Launches),
+            ..Choice::default()
+        }
+    }
+
     /// The way that is found to be the faster.
     pub fn chosen(&self) -> Option<Replay> {
         self.chosen

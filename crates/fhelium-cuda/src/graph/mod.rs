@@ -114,6 +114,7 @@ impl<V: DeviceValue> Graph<V> {
             })
             .collect();
         let recording = recorder.close(&bound);
+        let steps = recording.steps.len();
         let made = bound[inputs.len()..].iter().map(|buffer| buffer.words());
         Graph {
             context: context.clone(),
@@ -126,7 +127,7 @@ impl<V: DeviceValue> Graph<V> {
                 recording,
                 executable: None,
                 stale: vec![false; bound.len() + 1],
-                choice: Choice::default(),
+                choice: Choice::between(steps),
             }),
             inputs,
             results,
