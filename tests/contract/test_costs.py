@@ -17,12 +17,6 @@ from fhelium.compile import CompiledCallable, OperationBackend, compile
 COUNTS = ("transforms", "products", "sums", "conversions", "key_products", "key_switches")
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu(device: str) -> None:
-    if device != "cpu":
-        pytest.skip("times are predicted for the host's kernels")
-
-
 def prepared(function: Any, *arguments: Any) -> Any:
     return compile(function).prepare(*arguments)
 
@@ -57,13 +51,17 @@ def test_predictions_add_up_and_grow_with_the_work(bench: Any) -> None:
     alone = [predicted(lambda x, step=step: x.rotate(step), x) for step in (1, 2)]
     # One rotation after the other; of the same value they would share the decomposition.
     chained = predicted(lambda x: x.rotate(1).rotate(2), x)
-    assert chained == pytest.approx(sum(alone), rel=1e-4)
+    longer = predicted(lambda x: x.rotate(1).rotate(2).rotate(1), x)
+    # Each operation adds its own time, beside what a run takes to begin on a GPU.
+    assert longer - chained == pytest.approx(chained - alone[0], rel=1e-3)
+    assert max(alone) < chained <= sum(alone) * (1 + 1e-4)
     hoisted = predicted(lambda x: (x.rotate(1), x.rotate(2)), x)
     assert max(alone) < hoisted < chained
     assert predicted(lambda x: x + x, x) < predicted(product, x)
     assert predicted(product, x.drop_levels(2)) < predicted(product, x)
     _, batch = bench.fresh(3, batch=(3,))
-    assert predicted(lambda x: x.rotate(1), batch) == pytest.approx(3 * alone[0], rel=1e-4)
+    # A GPU launches for the batch at once.
+    assert alone[0] < predicted(lambda x: x.rotate(1), batch) <= 3 * alone[0] * (1 + 1e-4)
 
 
 def test_counts_are_those_of_the_work(bench: Any) -> None:
@@ -94,8 +92,10 @@ def test_what_is_kept_between_calls_is_not_predicted(bench: Any) -> None:
     assert given < encoded
 
 
-def test_other_implementations_have_no_prediction(bench: Any) -> None:
-    _, x = bench.fresh(7)
+def test_other_implementations_have_no_prediction() -> None:
+    """What computes on the host in another way takes a time that nobody measured."""
+    engine = fh.Engine(fh.Parameters(depth=1, scale_bits=30, log_n=10, allow_insecure=True))
+    x = engine.encrypt(1.0, engine.keygen().public)
     backend = OperationBackend().with_implementation("ckks.neg", "mine", lambda x: -x)
     callable: CompiledCallable[..., Any] = compile(lambda x: -x, backend=backend)
     specialization = callable.prepare(x)

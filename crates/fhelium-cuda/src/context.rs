@@ -5,8 +5,10 @@ use crate::error::{CudaError, Result};
 use crate::kernels::{Basis, Core, Kernels, Operand, TensorKernels};
 use crate::queue::{Buffer, MemoryUse, Queue};
 use crate::tables::Tables;
+use crate::unit_times::UnitTimes;
 use crate::values::{Ciphertext, Plaintext};
 use fhelium_ckks::{CkksError, Parameters, ParametersId};
+use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,9 +32,10 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     host: fhelium_ckks::Context,
     queue: Arc<Queue>,
-    kernels: Kernels,
-    tensor_kernels: TensorKernels,
-    tables: Tables,
+    kernels: Arc<Kernels>,
+    tensor_kernels: Arc<TensorKernels>,
+    tables: Arc<Tables>,
+    unit_times: Mutex<Option<UnitTimes>>,
 }
 
 /// Primes of the FP64 core are below 2^49.5.
@@ -75,9 +78,22 @@ impl Context {
         Ok(Context(Arc::new(Inner {
             host: host.clone(),
             queue,
-            kernels,
-            tensor_kernels: TensorKernels::default(),
-            tables,
+            kernels: Arc::new(kernels),
+            tensor_kernels: Arc::default(),
+            tables: Arc::new(tables),
+            unit_times: Mutex::default(),
+        })))
+    }
+
+    /// The same in a stream and with memory of its own.
+    pub(crate) fn aside(&self) -> Result<Self> {
+        Ok(Context(Arc::new(Inner {
+            host: self.0.host.clone(),
+            queue: Queue::new(self.device(), None)?,
+            kernels: self.0.kernels.clone(),
+            tensor_kernels: self.0.tensor_kernels.clone(),
+            tables: self.0.tables.clone(),
+            unit_times: Mutex::default(),
         })))
     }
 
@@ -224,6 +240,10 @@ impl Context {
 
     pub(crate) fn tables(&self) -> &Tables {
         &self.0.tables
+    }
+
+    pub(crate) fn unit_times_cell(&self) -> &Mutex<Option<UnitTimes>> {
+        &self.0.unit_times
     }
 
     pub(crate) fn special_count(&self) -> usize {

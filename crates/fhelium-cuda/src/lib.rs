@@ -20,6 +20,7 @@ mod raw;
 mod reports;
 mod tables;
 mod tensor;
+mod unit_times;
 mod values;
 
 pub use context::{Context, ContextOptions};
@@ -33,4 +34,5 @@ pub use ops::{Encoded, KeyGenerator};
 pub use probe::{Driver, probe};
 pub use queue::{Buffer, MemoryUse, Queue};
 pub use tensor::Tensor;
+pub use unit_times::{UnitTimes, Work};
 pub use values::{Ciphertext, Plaintext};

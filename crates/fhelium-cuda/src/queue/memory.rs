@@ -286,16 +286,19 @@ impl Queue {
         memory.free.entry(bytes).or_default().push(pointer);
     }
 
+    /// Zeroes memory of this queue that nobody else holds, in its order.
+    pub(super) fn clear(&self, pointer: CUdeviceptr, bytes: usize) -> Result<()> {
+        self.bind()?;
+        let stream = self.memory_stream();
+        // SAFETY: the memory is this queue's and has as many bytes, as the callers see to.
+        unsafe { result::memset_d8_async(pointer, 0, bytes, stream) }
+            .map_err(driver("erasing memory"))
+    }
+
     /// Zeroes memory in the queue's order and returns it.
     pub(super) fn erase(&self, pointer: CUdeviceptr, bytes: usize) {
         let _order = self.lock();
-        let zero = || {
-            self.bind()?;
-            let stream = self.memory_stream();
-            // SAFETY: the memory is this queue's, has as many bytes, and nobody else holds it.
-            unsafe { result::memset_d8_async(pointer, 0, bytes, stream) }
-                .map_err(driver("erasing memory"))
-        };
+        let zero = || self.clear(pointer, bytes);
         // Nothing that a capture holds is dropped while it can run, and what was before has been
         // waited for: there the memory is erased beside it.
         let erased = if self.is_capturing_foreign() {

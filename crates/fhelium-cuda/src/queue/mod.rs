@@ -238,6 +238,15 @@ impl Queue {
         Ok(Buffer::new(owner, pointer, words, secret))
     }
 
+    /// Memory of zeros.
+    pub(crate) fn zeroed(self: &Arc<Self>, words: usize) -> Result<Buffer> {
+        let _order = self.lock();
+        self.refuse_capture("a clearing of memory")?;
+        let buffer = self.allocate(words)?;
+        self.clear(buffer.address(), words * size_of::<u64>())?;
+        Ok(buffer)
+    }
+
     /// New memory with these words.
     ///
     /// # Errors

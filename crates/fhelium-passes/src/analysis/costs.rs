@@ -28,6 +28,11 @@ pub struct Cost {
     pub encodings: u64,
     /// Rounds of parallel work, each of which waits for the one before it.
     pub rounds: u64,
+    /// The same where a round takes a whole batch at once.
+    pub batch_rounds: u64,
+    /// Limbs of digits, which a decomposition converts and transforms: their transforms and conversions
+    /// are counted above, too.
+    pub digit_limbs: u64,
     /// Key switches: relinearizations, rotations and conjugations.
     pub key_switches: u64,
 }
@@ -43,6 +48,8 @@ impl Cost {
             key_products: combine(self.key_products, other.key_products),
             encodings: combine(self.encodings, other.encodings),
             rounds: combine(self.rounds, other.rounds),
+            batch_rounds: combine(self.batch_rounds, other.batch_rounds),
+            digit_limbs: combine(self.digit_limbs, other.digit_limbs),
             key_switches: combine(self.key_switches, other.key_switches),
         }
     }
@@ -133,6 +140,7 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
                     .sum();
                 Cost {
                     rounds: work.rounds.min(1),
+                    batch_rounds: work.batch_rounds.min(1),
                     ..work
                 }
             }
@@ -236,7 +244,10 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
         },
         _ => Cost::default(),
     };
-    one.times(shape.batch)
+    Cost {
+        batch_rounds: one.rounds,
+        ..one.times(shape.batch)
+    }
 }
 
 /// Counts of a value of residues.
@@ -303,6 +314,7 @@ impl KeySwitch {
         // Every limb is inverted; each digit is then missing all primes but its own.
         let decomposition = Cost {
             transforms: digits * extended,
+            digit_limbs: digits * extended,
             conversions: sizes.map(|size| size * (extended - size)).sum(),
             rounds: 3,
             ..Cost::default()
@@ -328,6 +340,7 @@ fn rns_cost(op: Rns, result: Shape, operand: Shape) -> Cost {
     };
     let none = Cost {
         rounds: 1,
+        batch_rounds: 1,
         ..Cost::default()
     };
     match op {

@@ -3,31 +3,65 @@
 use super::Manifest;
 use crate::{Device, Engine};
 use fhelium_ckks::UnitTimes;
+use fhelium_cuda::Work;
 use fhelium_ir::OpKind;
 use fhelium_passes::analysis::Cost;
 use std::time::Duration;
 
 /// The name of the host's own kernels among an operation's implementations.
 const HOST_KERNEL: &str = "host";
+/// The name of a GPU's.
+const DEVICE_KERNEL: &str = "cuda";
 
-/// The time that a run is expected to take with an engine's threads: the counted work, each unit
-/// at the time that [`unit_times`](fhelium_ckks::Context::unit_times) measures on this machine for
-/// the engine's parameters. Work that is kept between calls and clear tensors count nothing.
+/// The time that a run is expected to take on an engine: the counted work, each unit at the time that
+/// is measured for the engine's parameters by [`unit_times`](fhelium_ckks::Context::unit_times) with
+/// its threads, or by [that of its device](fhelium_cuda::Context::unit_times). Work that is kept
+/// between calls and clear tensors count nothing.
 ///
-/// `None` where an operation on encrypted values runs in another implementation than the host's
-/// own kernel, whose time is not known before it runs.
+/// `None` where an operation on encrypted values runs in another implementation than these kernels,
+/// whose time is not known before it runs, or where a device has no memory to measure with.
 pub fn predicted_time(manifest: &Manifest, engine: &Engine) -> Option<Duration> {
-    let mut work = Cost::default();
+    let mut on_host = Cost::default();
+    let mut on_device = Vec::new();
     for entry in manifest.operations.iter().filter(|entry| !entry.prologue) {
         if matches!(entry.operation, OpKind::Tensor(_)) {
             continue;
         }
-        if entry.device != Device::Cpu || &*entry.implementation != HOST_KERNEL {
-            return None;
+        match (entry.device, &*entry.implementation) {
+            (Device::Cpu, HOST_KERNEL) => on_host += entry.cost,
+            (Device::Cuda(_), DEVICE_KERNEL) => on_device.push(work_of(entry.cost)),
+            _ => return None,
         }
-        work += entry.cost;
     }
-    Some(time_of(work, engine.context().unit_times()))
+    let host = match on_host == Cost::default() {
+        true => Duration::ZERO,
+        false => time_of(on_host, engine.context().unit_times()),
+    };
+    if on_device.is_empty() {
+        return Some(host);
+    }
+    let times = engine.cuda()?.unit_times().ok()?;
+    let device: Duration = on_device.into_iter().map(|work| times.of(work)).sum();
+    Some(host + times.run() + device)
+}
+
+/// A device's work of an operation: it takes a batch at once, and what a key switch does beside its
+/// inner products goes with them.
+fn work_of(cost: Cost) -> Work {
+    let (transforms, divisions) = match cost.key_switches {
+        0 => (cost.transforms, 0),
+        _ => (0, cost.transforms.saturating_sub(cost.digit_limbs)),
+    };
+    Work {
+        launches: cost.batch_rounds,
+        sums: cost.sums,
+        products: cost.products,
+        transforms,
+        digit_limbs: cost.digit_limbs,
+        key_products: cost.key_products,
+        divisions,
+        encodings: cost.encodings,
+    }
 }
 
 /// The time of counted work.
@@ -52,11 +86,16 @@ mod tests {
     use fhelium_ir::Ckks;
 
     #[test]
-    fn host_kernels_are_known_by_name() {
+    fn kernels_are_known_by_name() {
         let backend = OperationBackend::standard();
         for &operation in Ckks::ALL {
             let known = backend.available(operation.into());
-            assert!(known.iter().any(|kernel| kernel.name() == HOST_KERNEL));
+            for name in [HOST_KERNEL, DEVICE_KERNEL] {
+                assert!(
+                    known.iter().any(|kernel| kernel.name() == name),
+                    "{operation:?}"
+                );
+            }
         }
     }
 
@@ -81,11 +120,54 @@ mod tests {
             key_products: 1,
             encodings: 1,
             rounds: 1,
+            batch_rounds: 1,
+            digit_limbs: 1,
             key_switches: 1,
         };
         assert_eq!(time_of(one, &TIMES), Duration::from_micros(127));
         let twice = [one, one].into_iter().sum();
         assert_eq!(time_of(twice, &TIMES), Duration::from_micros(254));
         assert_eq!(time_of(Cost::default(), &TIMES), Duration::ZERO);
+    }
+
+    /// Guards that a device's time is of all that is counted, once: in a key switch, what is no digit's
+    /// limb is divided, and a batch is launched as one.
+    #[test]
+    fn a_devices_work_is_what_is_counted() {
+        let switch = Cost {
+            transforms: 50,
+            products: 6,
+            sums: 9,
+            key_products: 60,
+            rounds: 21,
+            batch_rounds: 7,
+            digit_limbs: 30,
+            key_switches: 3,
+            ..Cost::default()
+        };
+        let expected = Work {
+            launches: 7,
+            sums: 9,
+            products: 6,
+            digit_limbs: 30,
+            key_products: 60,
+            divisions: 20,
+            ..Work::default()
+        };
+        assert_eq!(work_of(switch), expected);
+        let encoding = Cost {
+            transforms: 8,
+            encodings: 2,
+            rounds: 4,
+            batch_rounds: 2,
+            ..Cost::default()
+        };
+        let expected = Work {
+            launches: 2,
+            transforms: 8,
+            encodings: 2,
+            ..Work::default()
+        };
+        assert_eq!(work_of(encoding), expected);
     }
 }
