@@ -323,7 +323,7 @@ impl Context {
     ///
     /// # Errors
     /// [`CudaError::OtherDevice`] for an operand of another device, [`CudaError::Capture`] for one
-    /// of another stream while this one is being captured.
+    /// of another stream while this one is being recorded.
     pub(crate) fn join<'a>(
         &'a self,
         operation: &'static str,
@@ -344,6 +344,11 @@ impl Context {
                     found: queue.device().to_string(),
                     expected: self.device().to_string(),
                 });
+            }
+            if self.0.queue.is_capturing_foreign() {
+                // Values do not change: waited for once, they are there at each run of the graph.
+                queue.wait_for_capture()?;
+                continue;
             }
             if self.0.queue.is_capturing() {
                 let remedy =

@@ -32,7 +32,7 @@ pub use kernels::Core;
 pub use keys::{EncryptionKey, KeySwitchKey, PublicKey, SecretKey};
 pub use ops::{Encoded, KeyGenerator};
 pub use probe::{Driver, probe};
-pub use queue::{Buffer, MemoryUse, Queue};
+pub use queue::{Buffer, MemoryUse, Queue, captured_stream};
 pub use tensor::Tensor;
 pub use unit_times::{UnitTimes, Work};
 pub use values::{Ciphertext, Plaintext};

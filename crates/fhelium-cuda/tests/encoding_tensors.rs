@@ -5,8 +5,9 @@
 mod contexts;
 
 use contexts::{contexts, has_kernels, open};
+use cudarc::driver::sys::{self, CUstreamCaptureMode};
 use fhelium_ckks::{Complex64, ErrorKind, Message, Parameters, Scale};
-use fhelium_cuda::{Context, ContextOptions, CudaError, Plaintext, Tensor};
+use fhelium_cuda::{Context, ContextOptions, CudaError, Plaintext, Tensor, captured_stream};
 use fhelium_ir::{Attributes, DType, Tensor as Operation};
 
 fn parameters(depth: usize, scale_bits: u32) -> Parameters {
@@ -277,4 +278,56 @@ fn recorded_encodings_refuse_what_they_are_bound_to() {
     let error = device.synchronize().unwrap_err();
     assert!(error.to_string().contains("index 0 is NaN"), "{error}");
     device.synchronize().unwrap();
+}
+
+/// Guards that arrays of other contexts go into another library's capture, which cannot wait for what
+/// is outside it; that its replays encode what the arrays hold; and that the stream of the capture is
+/// known to who brings arrays in.
+#[test]
+fn arrays_of_others_are_encoded_in_a_capture() {
+    let Some(device) = device(1, 40) else { return };
+    let scale = device.parameters().scale().clone();
+    let owner = Context::new(device.host(), &open(), ContextOptions::default()).unwrap();
+    let (good, bad) = (
+        reals(&owner, &[0.5, -0.25]),
+        reals(&owner, &[0.5, f64::NAN]),
+    );
+    // SAFETY: the calls are in the order that the driver asks for, on live handles.
+    unsafe {
+        let mut stream = std::ptr::null_mut();
+        sys::cuStreamCreate(&mut stream, 1).result().unwrap();
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        sys::cuStreamBeginCapture_v2(stream, mode).result().unwrap();
+        assert_eq!(captured_stream(0), None);
+        let encoded = device.on_stream(stream as usize, || {
+            assert_eq!(captured_stream(0), Some(stream as usize));
+            assert_eq!(captured_stream(1), None);
+            device.encode_tensor(&bad, 1, &scale)?;
+            device.encode_tensor(&good, 1, &scale)
+        });
+        assert_eq!(captured_stream(0), None);
+        let encoded = encoded.unwrap();
+        let mut graph = std::ptr::null_mut();
+        sys::cuStreamEndCapture(stream, &mut graph)
+            .result()
+            .unwrap();
+        let mut executable = std::ptr::null_mut();
+        sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0)
+            .result()
+            .unwrap();
+        sys::cuGraphDestroy(graph).result().unwrap();
+        let expected = device.encode_tensor(&good, 1, &scale).unwrap();
+        let expected = bytes(&device, &expected);
+        for _ in 0..2 {
+            sys::cuGraphLaunch(executable, stream).result().unwrap();
+            sys::cuStreamSynchronize(stream).result().unwrap();
+            // Each run of the graph may report, whoever starts it.
+            let error = device.synchronize().unwrap_err();
+            assert!(error.to_string().contains("index 1 is NaN"), "{error}");
+            assert!(bytes(&device, &encoded) == expected);
+        }
+        drop(encoded);
+        sys::cuGraphExecDestroy(executable).result().unwrap();
+        sys::cuStreamDestroy_v2(stream).result().unwrap();
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::arrays::{tensor_from, tensor_to_python};
 use crate::errors::{OrRaise, bad_argument};
+use fhelium_runtime::cuda::captured_stream;
 use fhelium_runtime::cuda::dlpack::{CUDA, Shared};
 use fhelium_runtime::ir::DType;
 use fhelium_runtime::{Array, Device, Engine, Placed};
@@ -241,7 +242,9 @@ pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     let device = Device::Cuda(index);
     let engine = py.detach(|| Engine::for_arrays(device)).or_raise()?;
     let context = engine.cuda().ok_or_else(|| gone(device)).or_raise()?;
-    let stream = context.queue().stream().cu_stream() as usize;
+    // A capture must not be left for another stream.
+    let own = context.queue().stream().cu_stream() as usize;
+    let stream = captured_stream(index as usize).unwrap_or(own);
     let arguments = PyDict::new(py);
     arguments.set_item("stream", stream)?;
     arguments.set_item("max_version", (1, 0))?;

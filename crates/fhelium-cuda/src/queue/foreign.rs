@@ -7,6 +7,7 @@ use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr, CUgraph, CUstream, CUstreamCaptureMode};
 use parking_lot::Mutex;
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -97,6 +98,33 @@ pub(super) struct Handle(pub CUstream);
 // SAFETY: a handle that the driver takes from any thread.
 unsafe impl Send for Handle {}
 
+thread_local! {
+    /// The capture that this thread's calls are part of: the device and the stream.
+    static CAPTURE: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+/// The stream of a device that is captured while this thread runs on it by [`Queue::on_stream`]: what
+/// other libraries give to the capture has to be in its order.
+pub fn captured_stream(device: usize) -> Option<usize> {
+    let (found, stream) = CAPTURE.get()?;
+    (found == device).then_some(stream)
+}
+
+/// Says so until it is dropped.
+struct InCapture(Option<(usize, usize)>);
+
+impl InCapture {
+    fn of(device: usize, stream: usize) -> Self {
+        InCapture(CAPTURE.replace(Some((device, stream))))
+    }
+}
+
+impl Drop for InCapture {
+    fn drop(&mut self) {
+        CAPTURE.set(self.0);
+    }
+}
+
 impl Queue {
     /// Runs `work` with its operations on another stream instead of the queue's own: after all that
     /// is in either, and before what comes next in either.
@@ -156,6 +184,7 @@ impl Queue {
             state: Mutex::default(),
         });
         retain(graph, arena.clone())?;
+        let _captured = InCapture::of(self.device.index(), stream);
         let result = self.within(
             Place::Foreign {
                 stream: handle,
@@ -191,8 +220,22 @@ impl Queue {
         drop(waited);
     }
 
+    /// Waits until what is in the queue's own stream has run, for a capture by another queue, which
+    /// cannot wait for what is outside it.
+    pub(crate) fn wait_for_capture(&self) -> Result<()> {
+        uncaptured(|| {
+            self.bind()?;
+            self.stream
+                .synchronize()
+                .map_err(driver("waiting for the device"))
+        })
+    }
+
     /// Makes what comes next in another stream wait for all that is in the queue.
     pub(crate) fn lead_stream(&self, stream: usize) -> Result<()> {
+        if captured_stream(self.device.index()) == Some(stream) && !self.is_capturing_foreign() {
+            return self.wait_for_capture();
+        }
         self.bind()?;
         order_streams(self.handle(), stream as CUstream)
     }

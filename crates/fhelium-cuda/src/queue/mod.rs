@@ -5,6 +5,7 @@ mod memory;
 mod recorder;
 mod wait;
 
+pub use foreign::captured_stream;
 pub(crate) use foreign::uncaptured;
 pub use memory::{Buffer, MemoryUse};
 pub(crate) use recorder::{Action, Function, Patch, Recorder, Recording, Shape, Step};
@@ -157,7 +158,7 @@ impl Queue {
     }
 
     /// Whether that is somebody else's capture.
-    fn is_capturing_foreign(&self) -> bool {
+    pub(crate) fn is_capturing_foreign(&self) -> bool {
         matches!(&*self.place.lock(), Place::Foreign { arena, .. } if arena.is_some())
     }
 
