@@ -3,7 +3,10 @@
 //! Every row is a full-level operation on an unbatched ciphertext. `FHELIUM_CPU_TIER` forces a tier.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use fhelium_ckks::{Context, ContextOptions, KeyGenerator, Message, Preset, Randomness};
+use fhelium_ckks::{
+    Ciphertext, Context, ContextOptions, Encoded, KeyGenerator, LinearFactor, LinearProgram,
+    LinearResult, LinearStep, LinearTerm, LinearValue, Message, Plaintext, Preset, Randomness,
+};
 use std::cell::LazyCell;
 use std::hint::black_box;
 
@@ -82,6 +85,35 @@ fn operations(criterion: &mut Criterion, preset: Preset, threads: usize) {
     group.bench_function("multiply plain", |b| {
         b.iter(|| context.multiply_plain(black_box(&x), &plaintext));
     });
+    let many: Vec<Ciphertext> = vec![x.clone(); TERMS];
+    let plain: Vec<Plaintext> = vec![plaintext.clone(); TERMS];
+    group.bench_function("16 products summed", |b| {
+        let product = |i: usize| {
+            context
+                .multiply_plain(&many[i], &plain[i])
+                .expect("a product")
+        };
+        let add = |sum, i| context.add(&sum, &product(i)).expect("a sum");
+        b.iter(|| (1..TERMS).fold(product(0), add));
+    });
+    group.bench_function("16 products summed, fused", |b| {
+        let (program, product) = (sum(true), &context.multiply_plain(&x, &plaintext));
+        let product = product.as_ref().expect("a product");
+        let operands: Vec<_> = (many.iter().map(Encoded::Ciphertext))
+            .chain(plain.iter().map(Encoded::Plaintext))
+            .collect();
+        b.iter(|| context.fused(&program, black_box(&operands), &[like(product)]));
+    });
+    group.bench_function("16 summed", |b| {
+        let add = |sum: Ciphertext, i: usize| context.add(&sum, &many[i]).expect("a sum");
+        let first = || context.add(&many[0], &many[1]).expect("a sum");
+        b.iter(|| (2..TERMS).fold(first(), add));
+    });
+    group.bench_function("16 summed, fused", |b| {
+        let program = sum(false);
+        let operands: Vec<_> = many.iter().map(Encoded::Ciphertext).collect();
+        b.iter(|| context.fused(&program, black_box(&operands), &[like(&x)]));
+    });
     group.bench_function("encode", |b| b.iter(encode));
     group.bench_function("encrypt", |b| {
         b.iter(|| context.encrypt(black_box(&plaintext), &public, &randomness));
@@ -92,6 +124,31 @@ fn operations(criterion: &mut Criterion, preset: Preset, threads: usize) {
         });
     });
     group.finish();
+}
+
+const TERMS: usize = 16;
+
+/// A sum of ciphertexts, or of their products with plaintexts.
+fn sum(products: bool) -> LinearProgram {
+    let term = |i: usize| {
+        let factor = LinearFactor::Value(LinearValue::Operand((TERMS + i) as u8));
+        LinearTerm {
+            value: LinearValue::Operand(i as u8),
+            factor: products.then_some(factor),
+        }
+    };
+    let mut steps = vec![LinearStep::Set(0, term(0))];
+    steps.extend((1..TERMS).map(|i| LinearStep::Add(0, term(i))));
+    steps.push(LinearStep::Give(0, 0));
+    let plain = vec![1; if products { TERMS } else { 0 }];
+    LinearProgram::new([vec![2; TERMS], plain].concat(), steps).expect("within the limits")
+}
+
+fn like(x: &Ciphertext) -> LinearResult {
+    LinearResult {
+        state: x.state().clone(),
+        batch_shape: vec![],
+    }
 }
 
 criterion_group!(benches, scheme);
