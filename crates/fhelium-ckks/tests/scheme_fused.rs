@@ -245,7 +245,7 @@ fn check(
 /// pieces.
 #[test]
 fn a_sum_of_products_is_the_operations_one_by_one() {
-    let bench = bench(13, 40, 2, None);
+    let bench = bench(14, 40, 2, None);
     let (context, mut words) = (&bench.context, Words(7));
     let x: Vec<_> = (0..16)
         .map(|_| words.ciphertext(&bench, 3, 2, &[]))

@@ -95,12 +95,10 @@ pub fn linear_shape(
     Ok((level + 1, items))
 }
 
-/// Residues that go through all steps before the next ones: those of the registers stay in the
-/// first-level cache.
-const CHUNK: usize = 1024;
-
-/// Residues of a piece of parallel work.
-const BLOCK: usize = 4 * CHUNK;
+/// Residues that go through all steps before the next ones: few enough for those of the registers to
+/// stay in the second-level cache, and so many that each operand is read in long runs. Runs of a few
+/// pages take memory up to twice the time.
+const CHUNK: usize = 1 << 13;
 
 /// One operand's residues.
 struct Source<'a> {
@@ -139,7 +137,7 @@ impl Context {
                 data: self.result_buffer("fused", words)?,
             });
         }
-        let block = n.min(BLOCK);
+        let block = n.min(CHUNK);
         let blocks = n / block;
         // The pieces of each result's parts, by batch element, limb and block.
         let mut pieces: Vec<Vec<&mut [u64]>> = Vec::new();
@@ -163,11 +161,12 @@ impl Context {
                 item,
                 start: limb * n + piece * block,
                 n,
-                registers: vec![vec![0; program.parts() * CHUNK]; program.registers()],
+                len: block,
+                registers: vec![vec![0; program.parts() * block]; program.registers()],
                 parts: vec![0; program.registers()],
-                product: vec![0; CHUNK],
+                product: Vec::new(),
             };
-            run.block(out, block);
+            run.steps(out);
         });
         Ok(made)
     }
@@ -232,11 +231,13 @@ struct Run<'a> {
     /// Words from the start of a polynomial.
     start: usize,
     n: usize,
+    /// How many.
+    len: usize,
     /// The parts of each register, one after the other.
     registers: Vec<Vec<u64>>,
     /// How many of them there are.
     parts: Vec<usize>,
-    /// A product that is to be subtracted.
+    /// A product that is to be subtracted, once there is one.
     product: Vec<u64>,
 }
 
@@ -249,36 +250,32 @@ enum Effect {
 }
 
 impl Run<'_> {
-    fn block(&mut self, mut out: Vec<&mut [u64]>, len: usize) {
-        let chunk = len.min(CHUNK);
+    fn steps(&mut self, mut out: Vec<&mut [u64]>) {
+        let len = self.len;
         // Where the pieces of each result begin.
         let firsts: Vec<usize> = (self.program.result_parts().iter())
             .scan(0, |next, parts| {
                 Some(std::mem::replace(next, *next + parts))
             })
             .collect();
-        for offset in (0..len).step_by(chunk) {
-            for &step in self.program.steps() {
-                match step {
-                    LinearStep::Set(at, term) => self.term(at, Effect::Set, term, offset, chunk),
-                    LinearStep::Add(at, term) => self.term(at, Effect::Add, term, offset, chunk),
-                    LinearStep::Subtract(at, term) => {
-                        self.term(at, Effect::Subtract, term, offset, chunk);
+        for &step in self.program.steps() {
+            match step {
+                LinearStep::Set(at, term) => self.term(at, Effect::Set, term),
+                LinearStep::Add(at, term) => self.term(at, Effect::Add, term),
+                LinearStep::Subtract(at, term) => self.term(at, Effect::Subtract, term),
+                LinearStep::Negate(at) => {
+                    let at = usize::from(at);
+                    for part in 0..self.parts[at] {
+                        let register = &mut self.registers[at][part * len..][..len];
+                        self.ring.neg_assign(register);
                     }
-                    LinearStep::Negate(at) => {
-                        let at = usize::from(at);
-                        for part in 0..self.parts[at] {
-                            let register = &mut self.registers[at][part * CHUNK..][..chunk];
-                            self.ring.neg_assign(register);
-                        }
-                    }
-                    LinearStep::Multiply(at, factor) => self.multiply(at, factor, offset, chunk),
-                    LinearStep::Give(at, result) => {
-                        let (at, result) = (usize::from(at), usize::from(result));
-                        for part in 0..self.program.result_parts()[result] {
-                            let register = &self.registers[at][part * CHUNK..][..chunk];
-                            out[firsts[result] + part][offset..][..chunk].copy_from_slice(register);
-                        }
+                }
+                LinearStep::Multiply(at, factor) => self.multiply(at, factor),
+                LinearStep::Give(at, result) => {
+                    let (at, result) = (usize::from(at), usize::from(result));
+                    for part in 0..self.program.result_parts()[result] {
+                        let register = &self.registers[at][part * len..][..len];
+                        out[firsts[result] + part].copy_from_slice(register);
                     }
                 }
             }
@@ -286,14 +283,15 @@ impl Run<'_> {
     }
 
     /// The residues of a part of a value.
-    fn value(&self, value: LinearValue, part: usize, offset: usize, len: usize) -> &[u64] {
+    fn value(&self, value: LinearValue, part: usize) -> &[u64] {
+        let len = self.len;
         match value {
-            LinearValue::Register(at) => &self.registers[usize::from(at)][part * CHUNK..][..len],
+            LinearValue::Register(at) => &self.registers[usize::from(at)][part * len..][..len],
             LinearValue::Operand(at) => {
                 let source = &self.sources[usize::from(at)];
                 let item = if source.items == 1 { 0 } else { self.item };
                 let polynomial = (item * source.parts + part) * source.limbs * self.n;
-                &source.data[polynomial + self.start + offset..][..len]
+                &source.data[polynomial + self.start..][..len]
             }
         }
     }
@@ -305,18 +303,18 @@ impl Run<'_> {
         }
     }
 
-    fn term(&mut self, at: u8, effect: Effect, term: LinearTerm, offset: usize, len: usize) {
-        let at = usize::from(at);
+    fn term(&mut self, at: u8, effect: Effect, term: LinearTerm) {
+        let (at, len) = (usize::from(at), self.len);
         // No step changes a register by itself, so that the others are all that it reads.
         let mut register = std::mem::take(&mut self.registers[at]);
         let mut product = std::mem::take(&mut self.product);
         let parts = self.value_parts(term.value);
         for part in 0..parts {
-            let out = &mut register[part * CHUNK..][..len];
-            let value = self.value(term.value, part, offset, len);
+            let out = &mut register[part * len..][..len];
+            let value = self.value(term.value, part);
             if effect == Effect::Set || part >= self.parts[at] {
                 // A part that the register lacks is zero.
-                self.scaled(out, value, term.factor, offset);
+                self.scaled(out, value, term.factor);
                 if effect == Effect::Subtract {
                     self.ring.neg_assign(out);
                 }
@@ -335,12 +333,12 @@ impl Run<'_> {
                     self.ring.mul_scalar_add_assign(out, value, factor);
                 }
                 (Effect::Subtract, factor) => {
-                    let product = &mut product[..len];
-                    self.scaled(product, value, factor, offset);
-                    self.ring.sub_assign(out, product);
+                    product.resize(len, 0);
+                    self.scaled(&mut product, value, factor);
+                    self.ring.sub_assign(out, &product);
                 }
                 (_, Some(LinearFactor::Value(factor))) => {
-                    let factor = self.value(factor, 0, offset, len);
+                    let factor = self.value(factor, 0);
                     self.ring.mul_add_assign(out, value, factor);
                 }
             }
@@ -354,11 +352,11 @@ impl Run<'_> {
     }
 
     /// out = value, times the factor if there is one.
-    fn scaled(&self, out: &mut [u64], value: &[u64], factor: Option<LinearFactor>, offset: usize) {
+    fn scaled(&self, out: &mut [u64], value: &[u64], factor: Option<LinearFactor>) {
         match factor {
             None => out.copy_from_slice(value),
             Some(LinearFactor::Value(factor)) => {
-                let factor = self.value(factor, 0, offset, value.len());
+                let factor = self.value(factor, 0);
                 self.ring.mul(out, value, factor);
             }
             Some(LinearFactor::Integer(factor)) => {
@@ -368,14 +366,14 @@ impl Run<'_> {
         }
     }
 
-    fn multiply(&mut self, at: u8, factor: LinearFactor, offset: usize, len: usize) {
-        let at = usize::from(at);
+    fn multiply(&mut self, at: u8, factor: LinearFactor) {
+        let (at, len) = (usize::from(at), self.len);
         let mut register = std::mem::take(&mut self.registers[at]);
         for part in 0..self.parts[at] {
-            let out = &mut register[part * CHUNK..][..len];
+            let out = &mut register[part * len..][..len];
             match factor {
                 LinearFactor::Value(factor) => {
-                    let factor = self.value(factor, 0, offset, len);
+                    let factor = self.value(factor, 0);
                     self.ring.mul_assign(out, factor);
                 }
                 LinearFactor::Integer(factor) => {
