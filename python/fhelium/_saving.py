@@ -40,32 +40,55 @@ def save(object: Any, path: Path, *, overwrite: bool = False, allow_secret: bool
 
 
 @overload
-def load(path: Path, type: type[T], *, engine: _native.Engine | None = None) -> T: ...
+def load(
+    path: Path,
+    type: type[T],
+    *,
+    engine: _native.Engine | None = None,
+    device: str | None = None,
+) -> T: ...
 
 
 @overload
-def load(path: Path, type: None = None, *, engine: _native.Engine | None = None) -> Any: ...
+def load(
+    path: Path,
+    type: None = None,
+    *,
+    engine: _native.Engine | None = None,
+    device: str | None = None,
+) -> Any: ...
 
 
-def load(path: Path, type: Any = None, *, engine: _native.Engine | None = None) -> Any:
+def load(
+    path: Path,
+    type: Any = None,
+    *,
+    engine: _native.Engine | None = None,
+    device: str | None = None,
+) -> Any:
     """Loads the object of a file.
 
-    A loaded Ciphertext or Plaintext belongs to `engine` and is on its device, as loaded keys are.
-    Without one it is in host memory and joins, when it is first computed with, the CPU's engine of
-    its parameters that was made last in this process and is still alive; if there is none, one is
+    A loaded Ciphertext or Plaintext belongs to `engine` and is on its device, as loaded keys are;
+    with `device` to the engine of its parameters there that `.to(device)` would give it. Without
+    both it is in host memory and joins, when it is first computed with, the CPU's engine of its
+    parameters that was made last in this process and is still alive; if there is none, one is
     made that stays.
 
     Args:
         path: The file.
         type: The class that is expected, such as `fhelium.Ciphertext`; by default any.
         engine: The engine to load for, whose parameters the object must have.
+        device: Where to load to instead: "cpu", "cuda" or "cuda:1". Parameters and Programs are
+            on no device.
 
     Raises:
         SerializationError: The file is damaged, is no file of fhelium's, or holds another class.
         KeyMismatch: The object is of other parameters than the engine's.
+        DeviceError: There is no such device.
+        TypeError: Both `engine` and `device`.
         OSError: The system refuses.
     """
-    return _native.load(path, type, engine=engine)
+    return _native.load(path, type, engine=engine, device=device)
 
 
 def dumps(object: Any, *, allow_secret: bool = False) -> bytes:
@@ -74,16 +97,34 @@ def dumps(object: Any, *, allow_secret: bool = False) -> bytes:
 
 
 @overload
-def loads(data: Any, type: type[T], *, engine: _native.Engine | None = None) -> T: ...
+def loads(
+    data: Any,
+    type: type[T],
+    *,
+    engine: _native.Engine | None = None,
+    device: str | None = None,
+) -> T: ...
 
 
 @overload
-def loads(data: Any, type: None = None, *, engine: _native.Engine | None = None) -> Any: ...
+def loads(
+    data: Any,
+    type: None = None,
+    *,
+    engine: _native.Engine | None = None,
+    device: str | None = None,
+) -> Any: ...
 
 
-def loads(data: Any, type: Any = None, *, engine: _native.Engine | None = None) -> Any:
+def loads(
+    data: Any,
+    type: Any = None,
+    *,
+    engine: _native.Engine | None = None,
+    device: str | None = None,
+) -> Any:
     """Loads an object from the bytes of a file, as `load` does. Bytes of anyone may be given."""
-    return _native.loads(data, type, engine=engine)
+    return _native.loads(data, type, engine=engine, device=device)
 
 
 def inspect(path: Path) -> dict[str, Any]:

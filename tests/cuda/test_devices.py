@@ -40,6 +40,7 @@ def test_everything_says_where_it_is_and_moves(pair: Pair) -> None:
     gpu, cpu, keys = pair
     x = gpu.encrypt([1.0, 2.0], keys.public)
     movable: list[Any] = [x, gpu.encode(1.5), keys, keys.secret, keys.public, keys.rotations[1]]
+    movable += [keys.evaluation()]
     for value in movable:
         assert value.device == "cuda:0"
         assert "cuda:0" in repr(value)
@@ -128,8 +129,9 @@ def test_files_hold_the_host_form(pair: Pair, tmp_path: Path) -> None:
     loaded = pickle.loads(pickle.dumps(x))
     assert loaded.device == "cpu"
     fh.save(keys.evaluation(), tmp_path / "keys.fhelium")
-    placed = fh.load(tmp_path / "keys.fhelium", fh.EvaluationKeys, engine=gpu)
-    assert placed.relinearization.device == "cuda:0"
+    for there in ({"engine": gpu}, {"device": "cuda"}):
+        placed = fh.load(tmp_path / "keys.fhelium", fh.EvaluationKeys, **there)
+        assert placed.device == placed.relinearization.device == "cuda:0"
 
 
 def test_memory_is_limited_and_told(pair: Pair) -> None:

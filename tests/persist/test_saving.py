@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fhelium as fh
-from fhelium.errors import KeyMismatch, SerializationError
+from fhelium.errors import DeviceError, KeyMismatch, SerializationError
 
 
 def _roundtrip(value: Any, path: Path, **options: Any) -> Any:
@@ -180,6 +180,11 @@ def test_a_value_joins_only_an_engine_of_its_parameters(bench: Any) -> None:
     # Several of one parameter set: the one that is named, else the last one that was made.
     mine = fh.Engine(bench.engine.parameters)
     assert fh.loads(data, engine=bench.engine)._engine == bench.engine
+    with pytest.raises(TypeError, match="engine or device, not both"):
+        fh.loads(data, engine=bench.engine, device="cpu")
+    with pytest.raises(DeviceError, match='"tpu"'):
+        fh.loads(data, device="tpu")
+    assert fh.loads(data, device="cpu").device == "cpu"
     assert fh.loads(data)._engine == mine
     assert np.abs(mine.decrypt(fh.loads(data), bench.keys.secret) - message).max() < 1e-6
 

@@ -4,12 +4,10 @@ use crate::errors::{OrRaise, raise};
 use crate::ir::PyType;
 use crate::parameters::PyParameters;
 use crate::saving::{Reduced, reduce, refuse_pickling};
-use crate::values::{device_note, engine_on, moved};
+use crate::values::{device_note, moved};
 use fhelium_ckks::{KeyKind, Parameters, normalize_step};
 use fhelium_runtime::persist::Object;
-use fhelium_runtime::{
-    Device, Engine, EvaluationKeys, KeySet, KeySwitchKey, PublicKey, SecretKey, Value,
-};
+use fhelium_runtime::{Engine, EvaluationKeys, KeySet, KeySwitchKey, PublicKey, SecretKey, Value};
 use fhelium_state::ErrorKind;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -512,12 +510,18 @@ impl PyEvaluationKeys {
         PyParameters(self.parameters.clone())
     }
 
+    /// Where they are.
+    #[getter]
+    fn device(&self) -> String {
+        self.keys.device().to_string()
+    }
+
     /// The same keys on a device.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, Self>> {
-        let device = device.parse::<Device>().or_raise()?;
         let (py, own) = (slf.py(), slf.get());
-        let engine = engine_on(py, &own.parameters, device)?;
-        Bound::new(py, own.placed(py, &engine)?)
+        moved(slf, own.keys.device(), device, &own.parameters, |engine| {
+            Bound::new(py, own.placed(py, engine)?)
+        })
     }
 
     /// The key that encrypts, if it is here.
@@ -572,9 +576,10 @@ impl PyEvaluationKeys {
 
     fn __repr__(&self) -> String {
         format!(
-            "<EvaluationKeys: rotations {:?}, {} bytes>",
+            "<EvaluationKeys: rotations {:?}, {} bytes{}>",
             self.rotations().keys(),
-            self.nbytes()
+            self.nbytes(),
+            device_note(self.keys.device())
         )
     }
 }

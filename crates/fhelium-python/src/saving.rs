@@ -10,10 +10,12 @@ use crate::keys::{
 };
 use crate::parameters::PyParameters;
 use crate::scale::PyScale;
-use crate::values::{PyCiphertext, PyPlaintext, public_classes, wrap_ciphertext, wrap_plaintext};
+use crate::values::{
+    PyCiphertext, PyPlaintext, engine_on, public_classes, wrap_ciphertext, wrap_plaintext,
+};
 use fhelium_ckks::Parameters;
 use fhelium_runtime::persist::{self, Inspection, Kind, Object, PersistError, SaveOptions};
-use fhelium_runtime::{Engine, RuntimeError};
+use fhelium_runtime::{Device, Engine, RuntimeError};
 use fhelium_state::ErrorKind;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyFileExistsError, PyTypeError};
@@ -94,14 +96,60 @@ fn unsaved(value: &Bound<'_, PyAny>) -> String {
     format!("a {found} cannot be saved: {instead}")
 }
 
+/// Whom an object is loaded for: an engine, or one of the object's parameters on a device.
+enum Destination {
+    Engine(PyEngine),
+    Device(Device),
+}
+
+impl Destination {
+    fn new(engine: Option<&PyEngine>, device: Option<&str>) -> PyResult<Self> {
+        match (engine, device) {
+            (None, None) => Ok(Destination::Device(Device::Cpu)),
+            (None, Some(device)) => Ok(Destination::Device(device.parse().or_raise()?)),
+            (Some(engine), None) => Ok(Destination::Engine(engine.clone())),
+            (Some(_), Some(_)) => Err(PyTypeError::new_err(
+                "give engine or device, not both: an engine has a device",
+            )),
+        }
+    }
+
+    /// The engine for an object. None where it is in host memory, and joins one later; and for what
+    /// no device holds.
+    fn engine(self, py: Python<'_>, object: &Object) -> PyResult<Option<PyEngine>> {
+        let device = match self {
+            Destination::Engine(engine) => {
+                check_engine(object, &engine.0)?;
+                return Ok(Some(engine));
+            }
+            Destination::Device(Device::Cpu) => return Ok(None),
+            Destination::Device(device) => device,
+        };
+        let engine = match object {
+            Object::Ciphertext(_, own)
+            | Object::Plaintext(_, own)
+            | Object::SecretKey(_, own)
+            | Object::PublicKey(_, own)
+            | Object::EvaluationKey(_, own)
+            | Object::EvaluationKeys(_, own)
+            | Object::KeySet(_, own) => engine_on(py, own, device)?,
+            Object::Compilation(loaded) => match loaded.program().chain() {
+                Some(chain) => py.detach(|| Engine::for_chain(chain, device)).or_raise()?,
+                None => return Ok(None),
+            },
+            Object::Parameters(_) | Object::Program(_) => return Ok(None),
+        };
+        Ok(Some(PyEngine(engine)))
+    }
+}
+
 fn object_to_python<'py>(
     py: Python<'py>,
     object: Object,
-    engine: Option<&PyEngine>,
+    destination: Destination,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if let Some(engine) = engine {
-        check_engine(&object, &engine.0)?;
-    }
+    let engine = destination.engine(py, &object)?;
+    let engine = engine.as_ref();
     let object = match (object, engine) {
         // Its materials are placed one by one.
         (object @ Object::Compilation(_), _) | (object, None) => object,
@@ -262,27 +310,31 @@ pub fn dumps<'py>(
 
 /// Loads the object of a file.
 #[pyfunction]
-#[pyo3(signature = (path, r#type = None, *, engine = None))]
+#[pyo3(signature = (path, r#type = None, *, engine = None, device = None))]
 pub fn load<'py>(
     py: Python<'py>,
     path: PathBuf,
     r#type: Option<&Bound<'py, PyAny>>,
     engine: Option<&PyEngine>,
+    device: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let destination = Destination::new(engine, device)?;
     let kinds = kinds_of(py, r#type)?;
     let object = py.detach(|| persist::load(&path, &kinds));
-    object_to_python(py, object.map_err(to_python_error)?, engine)
+    object_to_python(py, object.map_err(to_python_error)?, destination)
 }
 
 /// Loads an object from bytes.
 #[pyfunction]
-#[pyo3(signature = (data, r#type = None, *, engine = None))]
+#[pyo3(signature = (data, r#type = None, *, engine = None, device = None))]
 pub fn loads<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     r#type: Option<&Bound<'py, PyAny>>,
     engine: Option<&PyEngine>,
+    device: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let destination = Destination::new(engine, device)?;
     let kinds = kinds_of(py, r#type)?;
     let object = match data.cast::<PyBytes>() {
         Ok(bytes) => {
@@ -300,7 +352,7 @@ pub fn loads<'py>(
             py.detach(|| persist::from_bytes(&bytes, &kinds))
         }
     };
-    object_to_python(py, object.map_err(to_python_error)?, engine)
+    object_to_python(py, object.map_err(to_python_error)?, destination)
 }
 
 /// What a file says of itself.

@@ -11,7 +11,7 @@ use crate::saving::{Reduced, reduce};
 use crate::values::value_to_python;
 use fhelium_passes::{Bindings, Compilation};
 use fhelium_runtime::persist::Object;
-use fhelium_runtime::{Engine, MaterialBinding, Value};
+use fhelium_runtime::{Device, Engine, MaterialBinding, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -109,7 +109,9 @@ impl PyCompilation {
                 (_, Some(chain)) => {
                     let own = match &engine {
                         Some(engine) => engine.clone(),
-                        None => py.detach(|| Engine::for_chain(chain)).or_raise()?,
+                        None => py
+                            .detach(|| Engine::for_chain(chain, Device::Cpu))
+                            .or_raise()?,
                     };
                     let value = py.detach(|| own.place_value(&value)).or_raise()?;
                     value_to_python(py, value, engine.insert(own))?

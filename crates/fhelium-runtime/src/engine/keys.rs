@@ -1,9 +1,9 @@
 //! Evaluation keys, and the registry in which operations find them.
 
-use crate::RuntimeError;
 use crate::error::{MissingKey, MissingKeys};
-use crate::placed::{KeySwitchKey, PublicKey, SecretKey};
+use crate::placed::{KeySwitchKey, Placed, PublicKey, SecretKey};
 use crate::value::key_kind;
+use crate::{Device, RuntimeError};
 use fhelium_ckks::{ParametersId, SecretId};
 use fhelium_ir::KeyKind;
 use std::collections::{BTreeMap, HashMap};
@@ -62,6 +62,14 @@ impl EvaluationKeys {
             .iter()
             .chain(self.rotations.values())
             .chain(&self.conjugation)
+    }
+
+    /// Where they are: an engine makes and moves all of them together. Host memory where there are
+    /// none.
+    pub fn device(&self) -> Device {
+        let public = self.public.as_ref().map(Placed::device);
+        let device = public.or_else(|| self.keys().next().map(Placed::device));
+        device.unwrap_or(Device::Cpu)
     }
 
     /// Bytes of all keys as they are stored.

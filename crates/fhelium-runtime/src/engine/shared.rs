@@ -57,20 +57,21 @@ impl Engines {
 }
 
 impl Engine {
-    /// As [`Engine::for_parameters`], for the parameters that a Program's chain is of. They were
+    /// As [`Engine::on`], for the parameters that a Program's chain is of. They were
     /// accepted before, at whatever security they have.
     ///
     /// # Errors
-    /// A chain that no parameter set has; those of [`Engine::for_parameters`].
-    pub fn for_chain(chain: &Chain) -> Result<Arc<Engine>, RuntimeError> {
-        Engine::for_parameters(&Parameters::from_primes(
+    /// A chain that no parameter set has; those of [`Engine::on`].
+    pub fn for_chain(chain: &Chain, device: Device) -> Result<Arc<Engine>, RuntimeError> {
+        let parameters = Parameters::from_primes(
             chain.log_n(),
             chain.moduli().to_vec(),
             chain.special_moduli().to_vec(),
             chain.scale().clone(),
             SecurityLevel::default(),
             true,
-        )?)
+        )?;
+        Engine::on(&parameters, device)
     }
 
     /// An engine for functions of clear arrays alone; its parameters are never used.
