@@ -2,11 +2,13 @@
 //! complex transform within its stated bound of rounding.
 
 mod contexts;
+mod words;
 
 use contexts::{contexts, has_kernels};
 use fhelium_ckks::{Complex64, Message, Parameters, PlainState, Plaintext, Randomness, Scale};
 use fhelium_cuda::{Context, Core, CudaError};
 use num_bigint::BigInt;
+use words::{complex, reals, word};
 
 struct Bench {
     host: fhelium_ckks::Context,
@@ -93,26 +95,6 @@ impl Bench {
             }
         }
     }
-}
-
-/// Values in [-1, 1] (S. Vigna, "SplitMix64").
-fn reals(count: usize, seed: u64) -> Vec<f64> {
-    (0..count as u64)
-        .map(|index| word(seed, index) as f64 * 2f64.powi(-63) - 1.0)
-        .collect()
-}
-
-fn word(seed: u64, index: u64) -> u64 {
-    let mut z = seed.wrapping_add((index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-fn complex(count: usize, seed: u64) -> Vec<Complex64> {
-    let parts = reals(2 * count, seed);
-    let pairs = parts.as_chunks::<2>().0.iter();
-    pairs.map(|&[re, im]| Complex64::new(re, im)).collect()
 }
 
 fn parameters(log_n: u32, depth: usize, scale_bits: u32) -> Parameters {

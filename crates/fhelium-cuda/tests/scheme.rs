@@ -3,12 +3,14 @@
 //! transform.
 
 mod contexts;
+mod words;
 
 use contexts::{contexts, has_kernels};
 use fhelium_ckks::{
-    Ciphertext, Complex64, KeyKind, Message, NoiseFlooding, Parameters, Plaintext, Randomness,
+    Ciphertext, KeyKind, Message, NoiseFlooding, Parameters, Plaintext, Randomness,
 };
 use fhelium_cuda::{Context, Core, CudaError};
+use words::complex;
 
 const CORES: [Core; 2] = [Core::Fp64, Core::Integer];
 
@@ -60,19 +62,6 @@ struct Keys {
     public: fhelium_ckks::PublicKey,
     device_secret: fhelium_cuda::SecretKey,
     device_public: fhelium_cuda::PublicKey,
-}
-
-/// Values with both parts in [-1, 1] (S. Vigna, "SplitMix64").
-fn complex(count: usize, seed: u64) -> Vec<Complex64> {
-    let mut state = seed;
-    let mut unit = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) as f64 * 2f64.powi(-63) - 1.0
-    };
-    (0..count).map(|_| Complex64::new(unit(), unit())).collect()
 }
 
 fn parameters(log_n: u32, depth: usize, scale_bits: u32, special: usize) -> Parameters {

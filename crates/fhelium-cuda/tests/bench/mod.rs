@@ -5,8 +5,11 @@
 
 #[path = "../contexts/mod.rs"]
 mod contexts;
+#[path = "../words/mod.rs"]
+mod words;
 
 pub use contexts::{has_kernels, open};
+pub use words::Words;
 
 use contexts::contexts;
 use fhelium_ckks::{
@@ -15,18 +18,7 @@ use fhelium_ckks::{
 };
 use fhelium_cuda::{Context, Core};
 
-/// A stream of words (S. Vigna, "SplitMix64").
-pub struct Words(pub u64);
-
 impl Words {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
     /// A residue: mostly uniform, sometimes at an end or in the middle of the range.
     pub fn residue(&mut self, p: u64) -> u64 {
         let word = self.next();

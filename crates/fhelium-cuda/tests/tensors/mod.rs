@@ -3,28 +3,18 @@
 // Each test program uses its part of this.
 #![allow(dead_code)]
 
+#[path = "../words/mod.rs"]
+mod words;
+
+pub use words::Words;
+
 use fhelium_cuda::Context;
 use fhelium_ir::layout::{inverse_order, memory_order, row_major};
 use fhelium_ir::{Attributes, DType, Tensor as Operation};
 use fhelium_runtime::tensor::{Tensor, evaluate};
 use num_complex::Complex;
 
-/// A stream of words (S. Vigna, "SplitMix64").
-pub struct Words(pub u64);
-
 impl Words {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
     /// Mostly moderate; where `special`, sometimes an end of the range or no number.
     pub fn float(&mut self, special: bool) -> f64 {
         const SPECIAL: [f64; 12] = [
