@@ -17,6 +17,15 @@ pub enum CudaError {
         /// The loader's words.
         reason: String,
     },
+    /// A toolkit's stub that hides the driver.
+    #[error(
+        "{library} is a CUDA toolkit's stub to link with and hides the NVIDIA driver; take its folder out of \
+         LD_LIBRARY_PATH and of the loader's configuration, or use device=\"cpu\""
+    )]
+    StubDriver {
+        /// The stub's path, or its name.
+        library: String,
+    },
     /// A driver that knows only an older CUDA.
     #[error(
         "the NVIDIA driver is too old: it supports CUDA {}.{}, and these kernels need {}.{}; update the \

@@ -7,8 +7,18 @@ use fhelium_cuda::{Device, built_targets};
 use std::path::Path;
 use std::process::Command;
 
-/// What a process says whose driver is the library `libcuda.so.1` in `folder`.
+/// What a process says whose driver is the library `libcuda.so.1` in `folder`. cudarc asks for
+/// `libcuda.so` first, which is no other one's then.
 fn with_driver(folder: &Path) -> String {
+    let (link, driver) = (folder.join("libcuda.so"), folder.join("libcuda.so.1"));
+    if !link.exists() {
+        std::fs::hard_link(driver, link).unwrap();
+    }
+    with_libraries(folder)
+}
+
+/// What a process says that looks for the driver in `folder` first.
+fn with_libraries(folder: &Path) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -76,6 +86,29 @@ fn a_driver_that_lacks_functions_is_said_to() {
     says(
         &with_driver(folder.path()),
         &["NoDriver", "not a whole driver", "cuDriverGetVersion"],
+    );
+}
+
+/// As with `LD_LIBRARY_PATH=$CUDA_HOME/lib64/stubs`: the folder has only `libcuda.so`, and what is
+/// inside calls itself `libcuda.so.1`.
+#[test]
+fn a_stub_that_hides_the_driver_is_named() {
+    let (driver, stub) = (stub(&["-DFOREIGN"]), stub(&["-DSTUB"]));
+    let hidden = driver.path().join("libcuda.so");
+    std::fs::rename(stub.path().join("libcuda.so.1"), &hidden).unwrap();
+    says(
+        &with_libraries(driver.path()),
+        &["StubDriver", hidden.to_str().unwrap(), "LD_LIBRARY_PATH"],
+    );
+}
+
+/// The stub itself by the driver's name, as some packages of the toolkit have it.
+#[test]
+fn a_stub_in_the_drivers_place_is_named() {
+    let stub = stub(&["-DSTUB"]);
+    says(
+        &with_driver(stub.path()),
+        &["StubDriver", stub.path().to_str().unwrap()],
     );
 }
 

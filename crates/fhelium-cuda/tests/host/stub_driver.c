@@ -1,22 +1,27 @@
 /* Drivers that something is wrong with, by macro:
    OLD       knows only CUDA 11.8;
    NO_DEVICE cannot start for want of a device;
+   STUB      is a toolkit's, to link with;
    EMPTY     counts no device;
    FOREIGN   has a device that no kernel was built for. */
 #include <stddef.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, ERROR_NO_DEVICE = 100 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, ERROR_STUB_LIBRARY = 34, ERROR_NO_DEVICE = 100 };
 static char object;
 
-#ifdef NO_DEVICE
+#if defined STUB
+int cuInit(unsigned flags) { return ERROR_STUB_LIBRARY; }
+#elif defined NO_DEVICE
 int cuInit(unsigned flags) { return ERROR_NO_DEVICE; }
 #else
 int cuInit(unsigned flags) { return SUCCESS; }
 #endif
 
 int cuDriverGetVersion(int* version) {
-#ifdef OLD
+#ifdef STUB
+    return ERROR_STUB_LIBRARY;
+#elif defined OLD
     *version = 11080;
 #else
     *version = 12080;
