@@ -31,11 +31,12 @@ pub struct Context(Arc<Inner>);
 
 struct Inner {
     host: fhelium_ckks::Context,
-    queue: Arc<Queue>,
     kernels: Arc<Kernels>,
     tensor_kernels: Arc<TensorKernels>,
     tables: Arc<Tables>,
     unit_times: Mutex<Option<UnitTimes>>,
+    /// Last: it may be the last to hold the device, which lets go of kernels properly.
+    queue: Arc<Queue>,
 }
 
 /// Primes of the FP64 core are below 2^49.5.
@@ -66,6 +67,7 @@ impl Context {
             None if device.has_fast_fp64() && bits < FP64_BITS => Core::Fp64,
             None => Core::Integer,
         };
+        let _current = device.enter()?;
         let queue = Queue::new(device, options.memory_limit)?;
         let kernels = Kernels::load(
             device,

@@ -1,5 +1,6 @@
 //! A GPU: its context, what it can do, and its kernels, loaded when they are first asked for.
 
+use crate::current::{Current, Held};
 use crate::error::{CudaError, Result, driver};
 use crate::images::{self, built_targets};
 use crate::probe::probe;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Weak};
 ///
 /// It uses the device's primary context, which other libraries of the process share.
 pub struct Device {
-    context: Arc<CudaContext>,
+    context: Held<Arc<CudaContext>>,
     index: usize,
     name: String,
     capability: u32,
@@ -23,7 +24,7 @@ pub struct Device {
     memory: usize,
     fast_fp64: bool,
     overlaps_launches: bool,
-    modules: Mutex<HashMap<&'static str, Arc<CudaModule>>>,
+    modules: Mutex<HashMap<&'static str, Held<Arc<CudaModule>>>>,
     /// Kernels' names by their handles, which the driver tells only since CUDA 12.3.
     names: Mutex<HashMap<usize, String>>,
 }
@@ -56,7 +57,9 @@ impl Device {
     }
 
     fn retain(index: usize, driver_version: i32, built: &[String]) -> Result<Self> {
+        let _kept = Current::kept()?;
         let context = CudaContext::new(index).map_err(driver("opening the device"))?;
+        let context = Held::new(context.clone(), &context);
         // Streams are ordered here, and events between them would break captures.
         // SAFETY: every access to a buffer goes through `Queue`, which orders streams itself.
         unsafe { context.disable_event_tracking() };
@@ -145,6 +148,14 @@ impl Device {
         &self.context
     }
 
+    /// Has this thread work in the device's context, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// [`CudaError::Forked`], [`CudaError::Driver`].
+    pub(crate) fn enter(&self) -> Result<Current> {
+        Current::of(&self.context)
+    }
+
     /// A kernel by its file and name.
     pub(crate) fn function(&self, stem: &'static str, name: &str) -> Result<CudaFunction> {
         let module = self.module(stem)?;
@@ -163,9 +174,10 @@ impl Device {
     }
 
     fn module(&self, stem: &'static str) -> Result<Arc<CudaModule>> {
+        let _current = self.enter()?;
         let mut modules = self.modules.lock();
         if let Some(module) = modules.get(stem) {
-            return Ok(module.clone());
+            return Ok(Arc::clone(module));
         }
         let image = images::select(stem, self.capability).ok_or_else(|| CudaError::NoImage {
             device: self.name.clone(),
@@ -187,7 +199,7 @@ impl Device {
             },
             _ => driver("loading kernels")(error),
         })?;
-        modules.insert(stem, module.clone());
+        modules.insert(stem, Held::new(module.clone(), &self.context));
         Ok(module)
     }
 }

@@ -69,6 +69,12 @@ pub enum CudaError {
         /// The targets that the build holds.
         built: String,
     },
+    /// A process that was forked from one that used a GPU.
+    #[error(
+        "this process was forked from one that used a GPU, and cannot use it: what is on the GPU is the \
+         parent's; start workers with multiprocessing.get_context(\"spawn\"), or fork before the first use"
+    )]
+    Forked,
     /// A build that was made without kernels.
     #[error(
         "this fhelium was built without CUDA kernels (with FHELIUM_CUDA=off, or where their compiler does \
@@ -114,6 +120,15 @@ pub enum CudaError {
         found: String,
         /// Where it should be.
         expected: String,
+    },
+    /// A stream that no event orders with the operations.
+    #[error(
+        "on_stream: the stream is of another device or context than the engine's, {device}; give one that \
+         was made while that device was the current one"
+    )]
+    OtherStream {
+        /// The device of the operations.
+        device: String,
     },
     /// Something that a graph cannot hold.
     #[error("{operation} cannot be part of a captured graph: {remedy}")]

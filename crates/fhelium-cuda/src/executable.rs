@@ -31,10 +31,9 @@ impl Drop for Template {
 unsafe impl Send for Executable {}
 
 impl Executable {
-    /// Builds it with what the steps hold now.
+    /// Builds it with what the steps hold now. The caller has the queue's lock.
     pub fn new(device: &Arc<Device>, steps: &[Step]) -> Result<Self> {
         let failed = driver("building a graph");
-        device.context().bind_to_thread().map_err(&failed)?;
         let context = device.context().cu_ctx();
         let mut graph = std::ptr::null_mut();
         // SAFETY: the place is live.
@@ -78,11 +77,10 @@ impl Executable {
         })
     }
 
-    /// Gives a step what it holds now; launches so far are not affected.
+    /// Gives a step what it holds now; launches so far are not affected. The caller has the queue's
+    /// lock: the driver reads the calling thread's context, and ends the process where it has none.
     pub fn update(&self, index: usize, step: &Step) -> Result<()> {
         let failed = driver("binding a graph's operands");
-        // The driver reads the calling thread's context, and ends the process where it has none.
-        self.device.context().bind_to_thread().map_err(&failed)?;
         let context = self.device.context().cu_ctx();
         let node = self.nodes[index];
         let updated = match step.action {
@@ -104,12 +102,11 @@ impl Executable {
 }
 
 impl Queue {
-    /// Puts a graph into the stream.
+    /// Puts a graph into the stream. The caller has the queue's lock.
     ///
     /// # Safety
     /// Every address in its steps is of a live buffer, as for [`Queue::submit`].
     pub(crate) unsafe fn launch_graph(&self, executable: &Executable) -> Result<()> {
-        self.bind()?;
         // SAFETY: graph and stream are live; the rest is the caller's promise.
         unsafe { sys::cuGraphLaunch(executable.executable, self.handle()) }
             .result()
@@ -172,7 +169,10 @@ fn copy_of(words: &[u64], bytes: usize) -> sys::CUDA_MEMCPY3D {
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        let _ = self.device.context().bind_to_thread();
+        let Ok(_current) = self.device.enter() else {
+            std::mem::forget(self.graph.take());
+            return;
+        };
         // This thread may be capturing something else, which it would spoil.
         let _ = uncaptured(|| {
             // SAFETY: made once, here destroyed once; a launch that still runs is not affected.

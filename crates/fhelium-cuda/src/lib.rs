@@ -5,10 +5,12 @@
 //! residue; values move only by [`upload`](Context::upload) and [`download`](Context::download).
 
 mod context;
+mod current;
 mod device;
 pub mod dlpack;
 mod error;
 mod executable;
+mod fork;
 mod graph;
 mod images;
 mod kernels;
@@ -32,7 +34,7 @@ pub use kernels::Core;
 pub use keys::{EncryptionKey, KeySwitchKey, PublicKey, SecretKey};
 pub use ops::{Encoded, KeyGenerator};
 pub use probe::{Driver, probe};
-pub use queue::{Buffer, MemoryUse, Queue, captured_stream};
+pub use queue::{Buffer, MemoryUse, Moment, Queue, captured_stream};
 pub use tensor::Tensor;
 pub use unit_times::{UnitTimes, Work};
 pub use values::{Ciphertext, Plaintext};

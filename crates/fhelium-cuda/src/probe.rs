@@ -1,6 +1,7 @@
 //! Whether this machine has a usable driver, asked before anything that would panic without one.
 
 use crate::error::{CudaError, Result};
+use crate::fork::{self, is_forked};
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 #[cfg(unix)]
@@ -20,6 +21,8 @@ const DRIVER: &str = if cfg!(windows) {
 
 /// CUDA_ERROR_STUB_LIBRARY, which every function of a toolkit's stub says.
 const STUB_LIBRARY: c_int = 34;
+/// CUDA_ERROR_NOT_INITIALIZED, of cuInit itself: it was called before this process was forked.
+const NOT_INITIALIZED: c_int = 3;
 /// CUDA_ERROR_NO_DEVICE.
 const NO_DEVICE: c_int = 100;
 
@@ -38,9 +41,12 @@ pub struct Driver {
 ///
 /// # Errors
 /// [`CudaError::NoDriver`], [`CudaError::StubDriver`], [`CudaError::DriverTooOld`],
-/// [`CudaError::NoDevice`].
+/// [`CudaError::NoDevice`], [`CudaError::Forked`].
 pub fn probe() -> Result<Driver> {
     static FOUND: OnceLock<Result<Driver>> = OnceLock::new();
+    if is_forked() {
+        return Err(CudaError::Forked);
+    }
     FOUND.get_or_init(ask).clone()
 }
 
@@ -65,8 +71,13 @@ fn ask() -> Result<Driver> {
             needed: OLDEST_DRIVER,
         });
     }
+    fork::watch();
     // SAFETY: no flag is defined but zero.
     let status = unsafe { init(0) };
+    if status == NOT_INITIALIZED {
+        // By another library: a process of its own begins without that.
+        return Err(CudaError::Forked);
+    }
     if status == STUB_LIBRARY {
         // A toolkit's stub where there is no driver hides none.
         named?;

@@ -5,6 +5,7 @@
 //! itself looks, and writes the first offence to a record of its queue. Whoever waits next, for that
 //! queue or for one with work that came after it, reads the record and raises.
 
+use crate::current::{Current, Held};
 use crate::error::{CudaError, Result, driver};
 use crate::queue::uncaptured;
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
@@ -64,29 +65,28 @@ pub(crate) struct Reports {
 /// Memory for one report.
 pub(crate) struct Record {
     /// The queue's, in whose order it comes and goes.
-    stream: Arc<CudaStream>,
+    stream: Held<Arc<CudaStream>>,
     pointer: CUdeviceptr,
 }
 
 impl Record {
+    /// The stream's context is current.
     fn new(stream: &Arc<CudaStream>) -> Result<Self> {
         let failed = driver("making a record of reports");
-        stream.context().bind_to_thread().map_err(&failed)?;
         // SAFETY: the stream is live and its context current.
         let pointer = unsafe { result::malloc_async(stream.cu_stream(), size_of::<Report>()) };
         let record = Record {
             pointer: pointer.map_err(failed)?,
-            stream: stream.clone(),
+            stream: Held::new(stream.clone(), stream.context()),
         };
         // Waited for, since work on other streams may report too.
         record.clear()?;
         Ok(record)
     }
 
-    /// Forgets what is reported.
+    /// Forgets what is reported. The device's context is current.
     pub fn clear(&self) -> Result<()> {
         let failed = driver("clearing what kernels reported");
-        self.stream.context().bind_to_thread().map_err(&failed)?;
         let stream = self.stream.cu_stream();
         // SAFETY: the record has as many bytes, the stream is live and its context current.
         unsafe {
@@ -109,7 +109,7 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let context = self.stream.context();
-        if context.bind_to_thread().is_ok() {
+        if let Ok(_current) = Current::of(context) {
             // SAFETY: allocated once, here freed once, after the queue's work.
             let freed = unsafe { result::free_async(self.pointer, self.stream.cu_stream()) };
             context.record_err(freed);
@@ -118,7 +118,7 @@ impl Drop for Record {
 }
 
 impl Reports {
-    /// Where the queue's kernels report to.
+    /// Where the queue's kernels report to. The caller has the queue's lock.
     pub fn address(&mut self, stream: &Arc<CudaStream>) -> Result<u64> {
         if let Some(record) = &self.own {
             return Ok(record.pointer);

@@ -294,6 +294,10 @@ fn arrays_of_others_are_encoded_in_a_capture() {
     );
     // SAFETY: the calls are in the order that the driver asks for, on live handles.
     unsafe {
+        let context = device.device().primary_context();
+        sys::cuCtxSetCurrent(context as sys::CUcontext)
+            .result()
+            .unwrap();
         let mut stream = std::ptr::null_mut();
         sys::cuStreamCreate(&mut stream, 1).result().unwrap();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;

@@ -291,7 +291,7 @@ fn the_faster_way_is_known_after_some_replays() {
         .unwrap();
     assert_eq!(graph.chosen(), None);
     assert!(format!("{graph:?}").contains("not decided"), "{graph:?}");
-    let stream = foreign_stream();
+    let stream = foreign_stream(device.device().primary_context());
     let mut replays = 0;
     while graph.chosen().is_none() {
         replays += 1;
@@ -363,13 +363,16 @@ fn a_profile_names_each_launch_and_the_memory_that_it_is_given() {
     bench.same("the product", expected, Ok(result));
 }
 
-/// A stream as another library would make it.
-fn foreign_stream() -> sys::CUstream {
+/// A stream as another library would make it, in the device's context, which is then this thread's.
+fn foreign_stream(context: usize) -> sys::CUstream {
     let mut stream = std::ptr::null_mut();
-    // SAFETY: the place is live and the device open.
-    unsafe { sys::cuStreamCreate(&mut stream, 1) }
-        .result()
-        .unwrap();
+    // SAFETY: the device is open, and the place is live.
+    unsafe {
+        sys::cuCtxSetCurrent(context as sys::CUcontext)
+            .result()
+            .unwrap();
+        sys::cuStreamCreate(&mut stream, 1).result().unwrap();
+    }
     stream
 }
 
@@ -389,7 +392,7 @@ fn work_on_another_librarys_stream_and_in_its_capture_gives_the_residues() {
     let graph = device
         .capture(&inputs, |inputs| function.run(device, inputs))
         .unwrap();
-    let stream = foreign_stream();
+    let stream = foreign_stream(device.device().primary_context());
     let on_stream = |work: &dyn Fn() -> fhelium_cuda::Result<Values>| {
         // SAFETY: the stream lives to the end of the test.
         unsafe { device.on_stream(stream as usize, work) }

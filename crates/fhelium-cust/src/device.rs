@@ -1,7 +1,7 @@
 //! One context for both sides.
 
 use crate::error::{CustError, Result};
-use cust::context::{ContextHandle, CurrentContext};
+use cust::context::ContextHandle;
 use fhelium_cuda::Device;
 use std::sync::Arc;
 
@@ -13,20 +13,13 @@ use std::sync::Arc;
 /// # Errors
 /// [`CustError::NotPrimary`] for any other context, and those of [`Device::open`].
 pub fn adopt(context: &impl ContextHandle, index: usize) -> Result<Arc<Device>> {
-    let device = Device::open(index);
-    // Opening made the primary context current.
-    let found = context.get_inner();
-    let restored = CurrentContext::set_current(context);
-    let device = device?;
-    restored.map_err(|error| CustError::Cust {
-        call: "making the cust context current",
-        reason: format!("{error:?}"),
-    })?;
+    let device = Device::open(index)?;
+    let found = context.get_inner() as usize;
     let expected = device.primary_context();
-    if found as usize != expected {
+    if found != expected {
         return Err(CustError::NotPrimary {
             device: device.to_string(),
-            found: found as usize,
+            found,
             expected,
         });
     }

@@ -5,9 +5,8 @@
 //! each between two events that later replays look at: nobody waits for them.
 
 use super::Replay;
-use crate::error::{Result, driver};
-use crate::queue::{Queue, uncaptured};
-use cudarc::driver::CudaEvent;
+use crate::error::Result;
+use crate::queue::{Moment, Queue, uncaptured};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -42,8 +41,8 @@ pub(super) struct Choice {
 /// A timed replay.
 struct Trial {
     way: Replay,
-    start: CudaEvent,
-    end: CudaEvent,
+    start: Moment,
+    end: Moment,
     /// The time of the host.
     host: Duration,
 }
@@ -112,9 +111,7 @@ impl Choice {
         while let Some(trial) = self.pending.front() {
             // Asking for an event would spoil a capture of this thread's.
             let time = uncaptured(|| {
-                queue.bind()?;
-                let ended = trial.end.try_is_complete();
-                if !ended.map_err(driver("timing"))? {
+                if !queue.has_passed(&trial.end)? {
                     return Ok(None);
                 }
                 queue.elapsed_us(&trial.start, &trial.end).map(Some)

@@ -184,7 +184,7 @@ impl<V: DeviceValue> Graph<V> {
     ) -> Result<(R, Vec<Arc<Buffer>>)> {
         self.check(inputs)?;
         let queue = self.context.queue();
-        let _order = queue.lock();
+        let _turn = queue.lock()?;
         let operands: Vec<_> = inputs
             .iter()
             .map(|input| ("input", &**input.buffer()))

@@ -34,7 +34,7 @@ impl Context {
         let (parts, limbs) = (ciphertext.state.parts, ciphertext.state.level + 1);
         let polynomials = batch_shape.iter().product::<usize>() * parts;
         self.check_rows("sum_batch", polynomials)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("sum_batch", &[("ciphertext", &ciphertext.data)])?;
         let inner: usize = batch_shape[axis..].iter().product();
         let extent = ciphertext.batch_shape[axis];
@@ -160,7 +160,7 @@ impl Context {
         limbs: usize,
     ) -> Result<(Vec<usize>, Arc<Buffer>)> {
         let (batch_shape, items) = sliced(from, spans)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("batch_slice", &[("operand", source)])?;
         let item = limbs * self.n() / 2;
         let data = self.queue().allocate(items.len() * 2 * item)?;
@@ -186,7 +186,7 @@ impl Context {
         axis: usize,
         limbs: usize,
     ) -> Result<Arc<Buffer>> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let named: Vec<_> = operands
             .iter()
             .map(|&operand| ("operand", operand))

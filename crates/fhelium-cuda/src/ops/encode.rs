@@ -36,7 +36,7 @@ impl Context {
         self.host().check_message(&message, level, scale)?;
         let items: usize = message.batch_shape().iter().product();
         self.check_rows("encode", items)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let result = self.encoding_result(message.shape(), level, scale)?;
         let Some(&count) = message.shape().last() else {
             let value = match message.values() {
@@ -95,7 +95,7 @@ impl Context {
         let is_complex = message.dtype().is_complex();
         let wide = if is_complex { DType::C128 } else { DType::F64 };
         let queue = self.queue();
-        let _order = queue.lock();
+        let _turn = queue.lock()?;
         let dense = self.contiguous(&self.cast("encode", message, wide)?)?;
         let joined = self.join("encode", &[("array", &**dense.buffer())])?;
         let result = self.encoding_result(shape, level, scale)?;
@@ -277,7 +277,7 @@ impl Context {
         let PlainState { level, scale } = &plaintext.state;
         let limbs = level + 1;
         let scale = ExactScale::new(scale);
-        let _order = queue.lock();
+        let _turn = queue.lock()?;
         let joined = self.join("decode", &[("plaintext", &plaintext.data)])?;
         let residues = queue.allocate(items * limbs * n)?;
         self.inverse_over(&plaintext.data, &residues, self.basis(limbs), items)?;

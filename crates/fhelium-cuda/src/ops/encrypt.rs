@@ -29,7 +29,7 @@ impl Context {
         self.check_rows("encrypt", 3 * items)?;
         let level = plaintext.state.level;
         let basis = self.basis(level + 1);
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             "encrypt",
             &[("plaintext", &plaintext.data), ("key", key.data())],
@@ -101,7 +101,7 @@ impl Context {
         }
         let (state, items) = (&ciphertext.state, ciphertext.items());
         self.check_rows("decrypt", items)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             "decrypt",
             &[
@@ -148,7 +148,7 @@ impl Context {
             .coefficients
             .iter()
             .fold(0.0f64, |max, c| max.max(c.abs()));
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("decrypt", &[("plaintext", &plaintext.data)])?;
         let coefficients = self.queue().allocate_secret(draw.coefficients.len())?;
         self.queue().fill(&coefficients, &draw.coefficients)?;

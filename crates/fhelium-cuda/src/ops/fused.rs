@@ -57,7 +57,7 @@ impl Context {
             })?;
         let (limbs, items) = linear_shape(program, &shapes, results)?;
         self.check_rows("fused", items)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("fused", &buffers)?;
         let primes = self.tables().primes();
         let log_n = self.parameters().log_n();

@@ -31,7 +31,7 @@ impl<'a> KeyGenerator<'a> {
     pub fn secret(&self) -> Result<SecretKey> {
         let context = self.context;
         let draw = SecretDraw::new(self.randomness)?;
-        let _order = context.queue().lock();
+        let _turn = context.queue().lock()?;
         let basis = context.basis(context.tables().moduli.len());
         Ok(SecretKey {
             parameters: context.parameters().id(),
@@ -49,7 +49,7 @@ impl<'a> KeyGenerator<'a> {
         let context = self.context;
         context.check_parameters("public key", "secret key", secret.parameters)?;
         let draw = KeyDraw::new(1, self.randomness)?;
-        let _order = context.queue().lock();
+        let _turn = context.queue().lock()?;
         let joined = context.join("public key", &[("secret key", &secret.data)])?;
         let limbs = context.parameters().moduli().len();
         let basis = context.basis(limbs);
@@ -119,7 +119,7 @@ impl<'a> KeyGenerator<'a> {
         kind.check(parameters.slots())?;
         let digits = parameters.digits(parameters.depth());
         let draw = KeyDraw::new(digits, self.randomness)?;
-        let _order = context.queue().lock();
+        let _turn = context.queue().lock()?;
         let joined = context.join("key generation", &[("secret key", &secret.data)])?;
         let limbs = context.tables().moduli.len();
         let errors = context.small_polynomials(&draw.errors, context.basis(limbs))?;

@@ -19,7 +19,7 @@ impl Context {
     pub fn upload_secret(&self, secret: &fhelium_ckks::SecretKey) -> Result<SecretKey> {
         self.check_parameters("upload", "secret key", secret.parameters_id())?;
         let small = secret.coefficients(self.host())?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let words = self.n() / size_of::<u64>();
         let source = self.queue().allocate_secret(words)?;
         self.queue().fill(&source, &small[..])?;
@@ -37,7 +37,7 @@ impl Context {
     /// As [`download`](Self::download).
     pub fn download_secret(&self, secret: &SecretKey) -> Result<fhelium_ckks::SecretKey> {
         self.check_parameters("download", "secret key", secret.parameters)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("download", &[("secret key", &secret.data)])?;
         // One limb tells the coefficients.
         let limb = self.queue().allocate_secret(self.n())?;
@@ -60,7 +60,7 @@ impl Context {
     /// As [`upload`](Self::upload).
     pub fn upload_public(&self, key: &fhelium_ckks::PublicKey) -> Result<PublicKey> {
         self.check_parameters("upload", "public key", key.parameters_id())?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let data = self.queue().allocate(2 * key.residues().len())?;
         self.queue().fill(&data, key.residues())?;
         self.expand_public(&data, key.seed())?;
@@ -109,7 +109,7 @@ impl Context {
     /// As [`upload`](Self::upload).
     pub fn upload_key(&self, key: &fhelium_ckks::KeySwitchKey) -> Result<KeySwitchKey> {
         self.check_parameters("upload", "key", key.parameters_id())?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let half = self.tables().moduli.len() * self.n();
         let digits = key.residues().len() / half;
         let data = self.queue().allocate(2 * digits * half)?;
@@ -172,7 +172,7 @@ impl Context {
     /// As [`download`](Self::download).
     pub fn download_key(&self, key: &KeySwitchKey) -> Result<fhelium_ckks::KeySwitchKey> {
         self.check_parameters("download", "key", key.parameters)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("download", &[("key", &key.data)])?;
         let limbs = self.tables().moduli.len();
         let half = limbs * self.n();

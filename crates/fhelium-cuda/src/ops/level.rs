@@ -22,7 +22,7 @@ impl Context {
         let (level, limbs, parts) = (ciphertext.state.level, state.level + 1, state.parts);
         let polynomials = ciphertext.items() * parts;
         self.check_rows("rescale", polynomials)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("rescale", &[("ciphertext", &ciphertext.data)])?;
         let (n, log_n) = (self.n(), self.parameters().log_n());
         let log_b = split(log_n).1;
@@ -124,7 +124,7 @@ impl Context {
         let state = ciphertext
             .state
             .drop_levels(self.parameters().chain(), count)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("drop_levels", &[("ciphertext", &ciphertext.data)])?;
         let pair = Pair {
             shape: ciphertext.batch_shape.clone(),

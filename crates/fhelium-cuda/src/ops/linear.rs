@@ -75,7 +75,7 @@ impl Context {
     /// A ciphertext of other parameters or another device, and the device's.
     pub fn negate(&self, ciphertext: &Ciphertext) -> Result<Ciphertext> {
         self.check_parameters("negate", "ciphertext", ciphertext.parameters)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("negate", &[("ciphertext", &ciphertext.data)])?;
         let pair = Pair {
             shape: ciphertext.batch_shape.clone(),
@@ -104,7 +104,7 @@ impl Context {
     /// As [`negate`](Self::negate).
     pub fn multiply_integer(&self, ciphertext: &Ciphertext, factor: i64) -> Result<Ciphertext> {
         self.check_parameters("multiply", "ciphertext", ciphertext.parameters)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("multiply", &[("ciphertext", &ciphertext.data)])?;
         let state = ciphertext.state.clone();
         let (parts, limbs) = (state.parts, state.level + 1);
@@ -142,7 +142,7 @@ impl Context {
         let state = left
             .state
             .add(self.parameters().chain(), operation, &right.state)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             operation,
             &[("left operand", &left.data), ("right operand", &right.data)],
@@ -171,7 +171,7 @@ impl Context {
         let state = ciphertext
             .state
             .add_plain(chain, operation, &plaintext.state)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             operation,
             &[

@@ -17,7 +17,7 @@ impl Context {
         self.check_pair("multiply", left, right)?;
         let chain = self.parameters().chain();
         let state = left.state.multiply(chain, "multiply", &right.state)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             "multiply",
             &[("left operand", &left.data), ("right operand", &right.data)],
@@ -61,7 +61,7 @@ impl Context {
         let state = ciphertext
             .state
             .multiply_plain(chain, "multiply", &plaintext.state)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             "multiply",
             &[
@@ -130,7 +130,7 @@ impl Context {
             state = state.rescale(self.parameters().chain())?;
         }
         self.check_key(operation, key, ciphertext.secret, KeyKind::Relinearization)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             operation,
             &[("ciphertext", &ciphertext.data), ("key", &key.data)],
@@ -200,7 +200,7 @@ impl Context {
             state = state.rescale(chain)?;
         }
         self.check_key("multiply", key, left.secret, KeyKind::Relinearization)?;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(
             "multiply",
             &[

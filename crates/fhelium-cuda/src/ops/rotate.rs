@@ -72,7 +72,7 @@ impl Context {
         for &(kind, key) in kinds {
             self.check_key(operation, key, ciphertext.secret, kind)?;
         }
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let mut operands = vec![("ciphertext", &*ciphertext.data)];
         operands.extend(kinds.iter().map(|(_, key)| ("key", &*key.data)));
         let joined = self.join(operation, &operands)?;

@@ -16,7 +16,7 @@ impl Context {
     /// When the buffer does not hold exactly that.
     pub fn forward(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
         let limbs = self.transformed(buffer, level, polynomials);
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("forward", &[("buffer", buffer)])?;
         self.forward_over(buffer, self.basis(limbs), polynomials)?;
         joined.leave()
@@ -63,7 +63,7 @@ impl Context {
     /// As [`forward`](Self::forward).
     pub fn inverse(&self, buffer: &Buffer, level: usize, polynomials: usize) -> Result<()> {
         let limbs = self.transformed(buffer, level, polynomials);
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join("inverse", &[("buffer", buffer)])?;
         self.inverse_over(buffer, buffer, self.basis(limbs), polynomials)?;
         joined.leave()

@@ -3,6 +3,7 @@
 use super::memory::{Block, Buffer, Owner, bytes_of};
 use super::{Place, Queue};
 use crate::error::{CudaError, Result, driver};
+use crate::fork::is_forked;
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr, CUgraph, CUstream, CUstreamCaptureMode};
 use parking_lot::Mutex;
@@ -80,6 +81,9 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        if is_forked() {
+            return;
+        }
         let state = self.state.get_mut();
         for (pointer, bytes) in state.all.drain(..) {
             if state.secret {
@@ -90,6 +94,9 @@ impl Drop for Arena {
         }
     }
 }
+
+/// The legacy default stream and the thread's have the handles 0, 1 and 2.
+const LAST_DEFAULT_STREAM: usize = 2;
 
 /// A stream handle of the driver, as other libraries give it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,7 +142,7 @@ impl Queue {
     ///
     /// # Errors
     /// What `work` returns, [`CudaError::Capture`] within a recording or a call of this for another
-    /// stream, [`CudaError::Driver`].
+    /// stream, [`CudaError::OtherStream`], [`CudaError::Driver`].
     ///
     /// # Safety
     /// `stream` is a live stream of this device's primary context, as `CUstream`, and stays so for
@@ -145,7 +152,7 @@ impl Queue {
         stream: usize,
         work: impl FnOnce() -> Result<R, E>,
     ) -> Result<R, E> {
-        let _order = self.lock();
+        let _turn = self.lock()?;
         let handle = Handle(stream as CUstream);
         let within = match &*self.place.lock() {
             Place::Own => None,
@@ -163,7 +170,7 @@ impl Queue {
             }
             None => {}
         }
-        self.bind()?;
+        self.check_stream(handle.0)?;
         let own = self.stream.cu_stream();
         let Some(graph) = captured_graph(handle.0)? else {
             order_streams(own, handle.0)?;
@@ -200,11 +207,32 @@ impl Queue {
 }
 
 impl Queue {
+    /// Refuses a stream of another device or context, which no event orders with this one.
+    fn check_stream(&self, stream: CUstream) -> Result<()> {
+        // The default streams are the current context's.
+        if stream as usize <= LAST_DEFAULT_STREAM {
+            return Ok(());
+        }
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the stream is live, as the caller of `on_stream` promised.
+        unsafe { sys::cuStreamGetCtx(stream, &mut context) }
+            .result()
+            .map_err(driver("asking for a stream's context"))?;
+        if context == self.device().context().cu_ctx() {
+            return Ok(());
+        }
+        Err(CudaError::OtherStream {
+            device: self.device().to_string(),
+        })
+    }
+
     /// Waits until what was put into the queue, or in its place into another stream, has run. What a
     /// capture reads, it keeps.
     pub(crate) fn wait_for_uses(&self) {
+        let Ok(_current) = self.device().enter() else {
+            return;
+        };
         let waited = uncaptured(|| {
-            self.bind()?;
             // What kernels report is for who asks for the results.
             self.stream
                 .synchronize()
@@ -223,8 +251,8 @@ impl Queue {
     /// Waits until what is in the queue's own stream has run, for a capture by another queue, which
     /// cannot wait for what is outside it.
     pub(crate) fn wait_for_capture(&self) -> Result<()> {
+        let _current = self.device().enter()?;
         uncaptured(|| {
-            self.bind()?;
             self.stream
                 .synchronize()
                 .map_err(driver("waiting for the device"))
@@ -236,7 +264,7 @@ impl Queue {
         if captured_stream(self.device.index()) == Some(stream) && !self.is_capturing_foreign() {
             return self.wait_for_capture();
         }
-        self.bind()?;
+        let _current = self.device().enter()?;
         order_streams(self.handle(), stream as CUstream)
     }
 
@@ -245,16 +273,14 @@ impl Queue {
         if self.is_capturing_foreign() {
             return self.wait_for_device();
         }
-        self.bind()?;
+        let _current = self.device().enter()?;
         order_streams(stream as CUstream, self.handle())
     }
 
     /// Waits until all that is in any stream of the device has run.
     pub(crate) fn wait_for_device(&self) -> Result<()> {
-        uncaptured(|| {
-            self.bind()?;
-            result::ctx::synchronize().map_err(driver("waiting for the device"))
-        })
+        let _current = self.device().enter()?;
+        uncaptured(|| result::ctx::synchronize().map_err(driver("waiting for the device")))
     }
 }
 
@@ -306,6 +332,9 @@ pub(super) fn order_streams(before: CUstream, after: CUstream) -> Result<()> {
 
 /// Lets this thread allocate, wait and destroy while another stream is captured, which does not see it.
 pub(crate) fn uncaptured<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    if is_forked() {
+        return Err(CudaError::Forked);
+    }
     let failed = driver("allocating beside a capture");
     let exchange = |mode: &mut CUstreamCaptureMode| {
         // SAFETY: the mode is a live value of the driver's.

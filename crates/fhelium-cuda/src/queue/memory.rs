@@ -7,6 +7,7 @@ use super::Queue;
 use super::foreign::{self, Arena};
 use super::recorder::Recorder;
 use crate::error::{CudaError, Result, driver};
+use crate::fork::is_forked;
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use cudarc::driver::{DriverError, result};
 use std::any::Any;
@@ -162,6 +163,10 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
+        if is_forked() {
+            // It is the parent's.
+            return;
+        }
         match &self.owner {
             Owner::Queue(queue) if self.secret => queue.erase(self.pointer, self.bytes),
             Owner::Queue(queue) => queue.give_back(self.pointer, self.bytes),
@@ -213,11 +218,12 @@ impl Queue {
 
     /// Gives the memory that is kept for the next operations back to the device.
     pub fn release_kept_memory(&self) {
-        let _order = self.lock();
-        self.trim(&mut self.memory.lock());
+        if let Ok(_turn) = self.lock() {
+            self.trim(&mut self.memory.lock());
+        }
     }
 
-    /// Memory from what is kept, else from the device.
+    /// Memory from what is kept, else from the device. The caller has the queue's lock.
     pub(super) fn take(&self, bytes: usize) -> Result<CUdeviceptr> {
         let memory = &mut *self.memory.lock();
         if let Some(pointer) = memory.free.get_mut(&bytes).and_then(Vec::pop) {
@@ -234,7 +240,6 @@ impl Queue {
                 return Err(self.out_of_memory(memory, bytes, free, true));
             }
         }
-        self.bind()?;
         let stream = self.memory_stream();
         // SAFETY: the stream is live; its context is current.
         let allocate = || unsafe { result::malloc_async(stream, bytes) };
@@ -286,9 +291,9 @@ impl Queue {
         memory.free.entry(bytes).or_default().push(pointer);
     }
 
-    /// Zeroes memory of this queue that nobody else holds, in its order.
+    /// Zeroes memory of this queue that nobody else holds, in its order. The caller has the queue's
+    /// lock.
     pub(super) fn clear(&self, pointer: CUdeviceptr, bytes: usize) -> Result<()> {
-        self.bind()?;
         let stream = self.memory_stream();
         // SAFETY: the memory is this queue's and has as many bytes, as the callers see to.
         unsafe { result::memset_d8_async(pointer, 0, bytes, stream) }
@@ -297,7 +302,9 @@ impl Queue {
 
     /// Zeroes memory in the queue's order and returns it.
     pub(super) fn erase(&self, pointer: CUdeviceptr, bytes: usize) {
-        let _order = self.lock();
+        let Ok(_turn) = self.lock() else {
+            return;
+        };
         let zero = || self.clear(pointer, bytes);
         // Nothing that a capture holds is dropped while it can run, and what was before has been
         // waited for: there the memory is erased beside it.
@@ -315,11 +322,8 @@ impl Queue {
         }
     }
 
+    /// Gives kept memory back to the device, whose context is current.
     pub(super) fn trim(&self, memory: &mut Memory) {
-        if self.bind().is_err() {
-            // The context is gone, and the memory with it.
-            memory.free.clear();
-        }
         let stream = self.memory_stream();
         for (_, pointers) in memory.free.drain() {
             for pointer in pointers {

@@ -10,6 +10,7 @@ pub(crate) use foreign::uncaptured;
 pub use memory::{Buffer, MemoryUse};
 pub(crate) use recorder::{Action, Function, Patch, Recorder, Recording, Shape, Step};
 
+use crate::current::{Current, Held};
 use crate::device::Device;
 use crate::error::{CudaError, Result, driver};
 use crate::reports::Reports;
@@ -27,15 +28,26 @@ use std::sync::Arc;
 /// A stream of a device and the memory that its operations use.
 pub struct Queue {
     device: Arc<Device>,
-    stream: Arc<CudaStream>,
+    stream: Held<Arc<CudaStream>>,
     /// Allocates while a stream is being captured, when its own allocations would be captured.
-    side: Arc<CudaStream>,
+    side: Held<Arc<CudaStream>>,
     memory: Mutex<Memory>,
     /// Held by each operation, so that another thread's launches do not enter a recording.
     order: ReentrantMutex<()>,
     place: Mutex<Place>,
     reports: Mutex<Reports>,
 }
+
+/// A thread's turn to put operations into a queue.
+#[must_use]
+pub(crate) struct Turn<'a> {
+    _order: ReentrantMutexGuard<'a, ()>,
+    _current: Current,
+}
+
+/// A point of a queue's work.
+#[derive(Debug)]
+pub struct Moment(Held<CudaEvent>);
 
 /// Where operations go.
 enum Place {
@@ -56,10 +68,10 @@ impl Queue {
     /// # Errors
     /// [`CudaError::Driver`].
     pub fn new(device: &Arc<Device>, limit: Option<usize>) -> Result<Arc<Self>> {
+        let _current = device.enter()?;
         let stream = || {
-            device
-                .context()
-                .new_stream()
+            let made = device.context().new_stream();
+            made.map(|stream| Held::new(stream, device.context()))
                 .map_err(driver("making a stream"))
         };
         let (stream, side) = (stream()?, stream()?);
@@ -88,16 +100,18 @@ impl Queue {
         &self.stream
     }
 
-    /// Keeps other threads' operations out of this thread's next ones.
-    pub(crate) fn lock(&self) -> ReentrantMutexGuard<'_, ()> {
-        self.order.lock()
-    }
-
-    pub(crate) fn bind(&self) -> Result<()> {
-        self.device
-            .context()
-            .bind_to_thread()
-            .map_err(driver("using the device's context"))
+    /// Keeps other threads' operations out of this thread's next ones, which are in the device's
+    /// context.
+    ///
+    /// # Errors
+    /// [`CudaError::Forked`], [`CudaError::Driver`].
+    pub(crate) fn lock(&self) -> Result<Turn<'_>> {
+        // First: a lock that a thread of the parent held is held in a forked process forever.
+        let _current = self.device.enter()?;
+        Ok(Turn {
+            _order: self.order.lock(),
+            _current,
+        })
     }
 
     /// The stream that operations go into.
@@ -137,7 +151,7 @@ impl Queue {
         self: &Arc<Self>,
         work: impl FnOnce(&Arc<Recorder>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let _order = self.lock();
+        let _turn = self.lock()?;
         self.refuse_capture("a capture within a capture")?;
         let recorder = Recorder::new(self);
         self.within(Place::Recording(recorder.clone()), || work(&recorder))
@@ -225,7 +239,7 @@ impl Queue {
     }
 
     pub(crate) fn allocate_as(self: &Arc<Self>, words: usize, secret: bool) -> Result<Buffer> {
-        let _order = self.lock();
+        let _turn = self.lock()?;
         let arena = match &*self.place.lock() {
             Place::Recording(recorder) => return Ok(recorder.place(words, secret)),
             Place::Foreign { arena, .. } => arena.clone(),
@@ -241,7 +255,7 @@ impl Queue {
 
     /// Memory of zeros.
     pub(crate) fn zeroed(self: &Arc<Self>, words: usize) -> Result<Buffer> {
-        let _order = self.lock();
+        let _turn = self.lock()?;
         self.refuse_capture("a clearing of memory")?;
         let buffer = self.allocate(words)?;
         self.clear(buffer.address(), words * size_of::<u64>())?;
@@ -253,7 +267,7 @@ impl Queue {
     /// # Errors
     /// [`CudaError::OutOfMemory`], [`CudaError::Capture`], [`CudaError::Driver`].
     pub fn upload(self: &Arc<Self>, words: &[u64]) -> Result<Buffer> {
-        let _order = self.lock();
+        let _turn = self.lock()?;
         let buffer = self.allocate(words.len())?;
         self.fill(&buffer, words)?;
         Ok(buffer)
@@ -268,12 +282,11 @@ impl Queue {
     /// When the buffer is smaller: the callers size it.
     pub(crate) fn fill<T: NoUninit>(&self, buffer: &Buffer, values: &[T]) -> Result<()> {
         assert!(size_of_val(values) <= buffer.words() * size_of::<u64>());
-        let _order = self.lock();
+        let _turn = self.lock()?;
         self.refuse_capture("an upload")?;
         if values.is_empty() {
             return Ok(());
         }
-        self.bind()?;
         let stream = self.handle();
         // SAFETY: the buffer holds as many bytes, and the source lives until the stream has been
         // waited for.
@@ -314,13 +327,12 @@ impl Queue {
     /// When the buffer is smaller: the callers size it.
     pub(crate) fn read<T: AnyBitPattern>(&self, buffer: &Buffer, values: &mut [T]) -> Result<()> {
         assert!(size_of_val(values) <= buffer.words() * size_of::<u64>());
-        let _order = self.lock();
+        let _turn = self.lock()?;
         self.refuse_capture("a download")?;
         self.refuse_placeholder(buffer)?;
         if values.is_empty() {
             return Ok(());
         }
-        self.bind()?;
         let stream = self.handle();
         // SAFETY: the slice is no larger than the buffer, any bytes are values of its type, and it
         // lives until the stream has been waited for.
@@ -362,7 +374,8 @@ impl Queue {
         unsafe { self.submit(action, &addresses, 0..2) }
     }
 
-    /// Puts a step into the stream, or writes it down; `addresses` are the words that hold some.
+    /// Puts a step into the stream, or writes it down; `addresses` are the words that hold some. The
+    /// caller has the queue's [`lock`](Self::lock).
     ///
     /// # Safety
     /// The words are what the kernel takes, and every address in them is of a live buffer of this
@@ -381,7 +394,6 @@ impl Queue {
             Place::Foreign { stream, arena } => (stream.0, arena.is_some()),
             Place::Own => (self.stream.cu_stream(), false),
         };
-        self.bind()?;
         match action {
             Action::Launch(shape) => {
                 // A graph's own edges are as fast, and it launches these more slowly.
@@ -401,25 +413,35 @@ impl Queue {
     ///
     /// # Errors
     /// [`CudaError::Driver`].
-    pub fn record(&self) -> Result<CudaEvent> {
+    pub fn record(&self) -> Result<Moment> {
+        let _current = self.device.enter()?;
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        self.stream
+        let event = self
+            .stream
             .record_event(flags)
-            .map_err(driver("recording an event"))
+            .map_err(driver("recording an event"))?;
+        Ok(Moment(Held::new(event, self.device.context())))
+    }
+
+    /// Whether all that was in the queue before a point has run; nobody waits.
+    pub(crate) fn has_passed(&self, point: &Moment) -> Result<bool> {
+        let _current = self.device.enter()?;
+        point.0.try_is_complete().map_err(driver("timing"))
     }
 
     /// Microseconds of the device between two points, which are waited for.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
-    pub fn elapsed_us(&self, start: &CudaEvent, end: &CudaEvent) -> Result<f64> {
-        let milliseconds = start.elapsed_ms(end).map_err(driver("timing"))?;
+    pub fn elapsed_us(&self, start: &Moment, end: &Moment) -> Result<f64> {
+        let _current = self.device.enter()?;
+        let milliseconds = start.0.elapsed_ms(&end.0).map_err(driver("timing"))?;
         Ok(f64::from(milliseconds) * 1e3)
     }
 
     /// Makes what comes next here wait for all that is in the other queue.
     pub(crate) fn wait_for(&self, other: &Queue) -> Result<()> {
-        self.bind()?;
+        let _current = self.device.enter()?;
         foreign::order_streams(other.handle(), self.handle())
     }
 }
@@ -466,7 +488,10 @@ unsafe fn launch(stream: CUstream, shape: &Shape, words: &[u64], overlaps: bool)
 impl Drop for Queue {
     fn drop(&mut self) {
         let mut memory = std::mem::take(self.memory.get_mut());
-        self.trim(&mut memory);
+        // Without its context the memory is gone, or a parent's.
+        if let Ok(_current) = self.device.enter() {
+            self.trim(&mut memory);
+        }
     }
 }
 

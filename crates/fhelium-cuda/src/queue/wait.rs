@@ -13,7 +13,7 @@ impl Queue {
     /// [`CudaError::Driver`], also for a fault of an earlier kernel; [`CudaError::Ckks`] for an array
     /// on the device that was encoded and that no plaintext holds.
     pub fn synchronize(&self) -> Result<()> {
-        self.bind()?;
+        let _current = self.device.enter()?;
         // SAFETY: nothing is put into the stream.
         unsafe { self.wait_after(self.stream.cu_stream(), "waiting for the device", || Ok(())) }
     }

@@ -58,7 +58,7 @@ impl Context {
         dtype: DType,
         shape: &[usize],
     ) -> Result<Tensor> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let buffers: [(&'static str, &Buffer); OPERANDS] =
             operands.map(|operand| ("operand", &**operand.buffer()));
         let joined = self.join(name, &buffers)?;

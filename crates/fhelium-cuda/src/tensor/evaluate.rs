@@ -202,7 +202,7 @@ impl Context {
 
     /// Zeros that lie in memory as a function of the operand does.
     fn zeros_like(&self, name: &'static str, operand: &Tensor) -> Result<Tensor> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(name, &[("operand", &operand.data)])?;
         let dtype = operand.dtype();
         let mut zeros = self.fill(dtype, operand.shape(), [0; 16])?;

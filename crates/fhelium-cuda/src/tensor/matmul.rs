@@ -66,7 +66,7 @@ impl Context {
         dtype: DType,
         shape: &[usize],
     ) -> Result<Tensor> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let (left, right) = (
             self.cast(name, left, dtype)?,
             self.cast(name, right, dtype)?,

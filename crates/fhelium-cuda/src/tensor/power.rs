@@ -55,7 +55,7 @@ impl Context {
                 remedy: "the exponents' signs decide; raise to a constant, or cast the base to a float",
             });
         }
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(name, &[("exponent", &exponent.data)])?;
         let found = self.queue().upload(&[0])?;
         let strides = [exponent.strides(), &vec![0; exponent.ndim()]];

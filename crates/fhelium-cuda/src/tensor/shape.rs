@@ -105,7 +105,7 @@ impl Context {
         if distance == 0 {
             return Ok(operand.clone());
         }
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(name, &[("operand", &operand.data)])?;
         let result = self.result_like(operand.dtype, operand.shape(), &[operand.strides()])?;
         // The tail goes to the front, and the rest behind it.
@@ -169,7 +169,7 @@ impl Context {
         dtype: DType,
         shape: &[usize],
     ) -> Result<Tensor> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let operands = operands
             .iter()
             .map(|operand| self.cast(name, operand, dtype));
@@ -220,7 +220,7 @@ impl Context {
     pub(super) fn fill(&self, dtype: DType, shape: &[usize], bits: [u8; 16]) -> Result<Tensor> {
         /// The most elements of one launch.
         const MOST: usize = 1 << 30;
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let result = self.new_tensor(dtype, shape)?;
         for start in (0..result.len()).step_by(MOST) {
             let arguments = Fill {

@@ -149,7 +149,7 @@ impl Context {
         keep: bool,
         dtype: DType,
     ) -> Result<Tensor> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let operand = self.cast(name, operand, dtype)?;
         let order = memory_order(operand.shape(), &[operand.strides()]);
         let ordered: Vec<Axis> = order

@@ -55,7 +55,7 @@ impl Context {
         {
             return Err(refused(format!("truth values of 0 or 1, found {byte}")));
         }
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let data = self
             .queue()
             .allocate(bytes.len().div_ceil(size_of::<u64>()))?;
@@ -75,7 +75,7 @@ impl Context {
     /// # Errors
     /// A tensor of another device, and the device's.
     pub fn download_tensor(&self, tensor: &Tensor) -> Result<Vec<u8>> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let dense = match tensor.is_contiguous() && tensor.offset == 0 {
             true => tensor.clone(),
             false => self.copied("download", tensor, tensor.shape())?,
@@ -113,7 +113,7 @@ impl Context {
         tensor: &Tensor,
         shape: &[usize],
     ) -> Result<Tensor> {
-        let _order = self.queue().lock();
+        let _turn = self.queue().lock()?;
         let joined = self.join(operation, &[("operand", &tensor.data)])?;
         let result = self.new_tensor(tensor.dtype, shape)?;
         self.move_tensor(

@@ -35,6 +35,18 @@ pub fn contexts(parameters: &Parameters, core: Option<Core>) -> (fhelium_ckks::C
     (host, device)
 }
 
+/// The same parameters' context on the device of this index; `None` where there is none.
+pub fn context_on(host: &fhelium_ckks::Context, index: usize) -> Option<Context> {
+    host::device();
+    let count = fhelium_cuda::probe().unwrap().devices;
+    if index >= count {
+        eprintln!("skipped: there are {count} devices");
+        return None;
+    }
+    let device = Device::open(index).unwrap();
+    Some(Context::new(host, &device, ContextOptions::default()).unwrap())
+}
+
 /// A device's context for what no parameters matter to; `None` in a build without kernels.
 pub fn any_context() -> Option<Context> {
     let parameters = Parameters::builder(1, 40).log_n(10).allow_insecure(true);

@@ -1,14 +1,11 @@
 // What cust needs of a driver beside fhelium-cuda's emulated one, whose own functions win: copies
-// and memory outside any stream, launches, and a second context with streams and memory of its own.
+// and memory outside any stream, and launches.
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
+#include "driver.h"
 
 #define FUNCTION extern "C" __attribute__((weak)) int
 
 extern "C" {
-int cuCtxGetCurrent(void** context);
 int cuStreamCreate(void** stream, unsigned flags);
 int cuMemAllocAsync(uint64_t* pointer, size_t bytes, void* stream);
 int cuMemFreeAsync(uint64_t pointer, void* stream);
@@ -20,44 +17,28 @@ int cuLaunchKernelEx(const void* config, const void* kernel, void** parameters, 
 }
 
 namespace {
-enum { SUCCESS = 0, CONTEXT = 1, DEVICE_ORDINAL = 9 };
-char second;
-bool second_is_current;
-std::map<uint64_t, void*> owners;  // of streams and memory
-
-void* current() {
-    void* context = nullptr;
-    cuCtxGetCurrent(&context);
-    return second_is_current ? &second : context;
-}
+enum { CONTEXT = 1, DEVICE_ORDINAL = 9 };
+std::map<uint64_t, Context*> owners;  // of memory outside the pool
 }  // namespace
 
-FUNCTION cuCtxCreate_v2(void** context, unsigned, int) {
-    second_is_current = true;
-    return *context = &second, SUCCESS;
-}
-FUNCTION cuCtxDestroy_v2(void*) { return second_is_current = false, SUCCESS; }
-
 FUNCTION cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
-    cuStreamCreate(stream, flags);
-    return owners[reinterpret_cast<uint64_t>(*stream)] = current(), SUCCESS;
-}
-FUNCTION cuStreamGetCtx(void* stream, void** context) {
-    return *context = owners[reinterpret_cast<uint64_t>(stream)], SUCCESS;
+    return cuStreamCreate(stream, flags);
 }
 
 FUNCTION cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
     const int status = cuMemAllocAsync(pointer, bytes, nullptr);
-    if (status == SUCCESS) owners[*pointer] = current();
+    if (status == SUCCESS) owners[*pointer] = current;
     return status;
 }
 FUNCTION cuMemFree_v2(uint64_t pointer) { return cuMemFreeAsync(pointer, nullptr); }
 FUNCTION cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
     const auto owner = owners.find(pointer);
+    const auto* memory = holder(pointer);
+    if (memory == nullptr) return INVALID_VALUE;
     if (attribute == CONTEXT)
         *static_cast<void**>(value) = owner == owners.end() ? nullptr : owner->second;
     else if (attribute == DEVICE_ORDINAL)
-        *static_cast<int*>(value) = 0;
+        *static_cast<int*>(value) = memory->second.device;
     return SUCCESS;
 }
 FUNCTION cuMemcpyHtoD_v2(uint64_t target, const void* source, size_t bytes) {

@@ -11,23 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Opens a device, which then stays open: its kernels are loaded once for the process.
 fn open(ordinal: u32) -> Result<Arc<fhelium_cuda::Device>, RuntimeError> {
-    static OPEN: Mutex<(u32, BTreeMap<u32, Arc<fhelium_cuda::Device>>)> =
-        Mutex::new((0, BTreeMap::new()));
-    let process = std::process::id();
+    static OPEN: Mutex<BTreeMap<u32, Arc<fhelium_cuda::Device>>> = Mutex::new(BTreeMap::new());
+    let device = fhelium_cuda::Device::open(ordinal as usize)?;
     // A map that is only added to is whole after a panic too.
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if !open.1.is_empty() && open.0 != process {
-        return Err(RuntimeError::Device(format!(
-            "device cuda:{ordinal} cannot be used in a process forked from one that used CUDA; \
-             start processes with multiprocessing.get_context(\"spawn\")"
-        )));
-    }
-    if let Some(device) = open.1.get(&ordinal) {
-        return Ok(device.clone());
-    }
-    let device = fhelium_cuda::Device::open(ordinal as usize)?;
-    open.0 = process;
-    open.1.insert(ordinal, device.clone());
+    open.entry(ordinal).or_insert_with(|| device.clone());
     Ok(device)
 }
 

@@ -1,4 +1,4 @@
-// CUDA C++ as the host compiler understands it, for kernels that are run by driver.cpp.
+// CUDA C++ as the host compiler understands it, for kernels that are run by blocks.cpp.
 //
 // Threads of a block are fibers that run in turn, from one barrier to the next, so that a kernel's
 // indexing, barriers and arithmetic are those of the device; its timing and races are not.
@@ -74,6 +74,14 @@ struct Kernel {
     void (*run)(const void* arguments);
 };
 void fh_register(const Kernel& kernel);
+const Kernel* fh_find(const char* name);
+
+// Runs all blocks of a launch; one launch at a time.
+void fh_run_grid(const Kernel& kernel, Index grid, unsigned threads, size_t shared,
+                 const void* arguments);
+
+// What memory holds that nobody wrote.
+constexpr uint64_t FH_PATTERN = 0xA5A5A5A5A5A5A5A5ull;
 
 template <class Arguments, void (*KERNEL)(Arguments)>
 void fh_run(const void* arguments) {
