@@ -29,6 +29,10 @@ __device__ __forceinline__ void copy_async_16_once(u64* shared, const u64* sourc
         "l"(source)
         : "memory");
 }
+// Asks for the line of memory that holds a word: it will be wanted.
+__device__ __forceinline__ void prefetch_line(const u64* word) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(word));
+}
 // Ends a group of copies.
 __device__ __forceinline__ void copy_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -47,6 +51,7 @@ inline void copy_async_16(u64* shared, const u64* source) {
     shared[1] = source[1];
 }
 inline void copy_async_16_once(u64* shared, const u64* source) { copy_async_16(shared, source); }
+inline void prefetch_line(const u64*) {}
 inline void copy_async_commit() {}
 template <int LATER>
 inline void copy_async_wait() {}

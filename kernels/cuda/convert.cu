@@ -1,15 +1,11 @@
-// Base conversion: coefficients from one set of primes to another, by their exact centred lift.
-//
-// S. Halevi, Y. Polyakov, V. Shoup, "An Improved RNS Variant of the BFV Homomorphic Encryption
-// Scheme", CT-RSA 2019, section 2.2. The sources come already multiplied by (Q/q_i)^-1. The
-// quotient v is summed in double precision with the host's very operations, in its order, so that
-// both round alike; all else is exact.
+// Base conversions by themselves; convert_a.cu has those that run on into a transform.
 //
 // Grids: (tiles of coefficients, chunks of targets, polynomials). In FAST the sums are products of
 // matrices, see matrix.cuh, where the sources are few enough for them; else a thread converts two
 // neighbouring coefficients to every target of its chunk.
 
 #include "async.cuh"
+#include "convert.cuh"
 #include "launch.cuh"
 #include "matrix.cuh"
 
@@ -30,24 +26,6 @@ __device__ __forceinline__ Pair load_pair(const u64* source) {
 __device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
     *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
 }
-
-// The quotient v of one coefficient whose sources are canonical doubles, less what centring them
-// takes off: v with the centred sources.
-struct Quotient {
-    double sum = 0.0, above = 0.0;
-
-    // Takes the next source's word, and returns it centred.
-    __device__ __forceinline__ double add(u64 word, const Prime& q) {
-        const double canonical = fh_from_bits(word);
-        sum = FH_ADD(sum, FH_MUL(canonical, q.inv_p));
-        const double centred = f64_center(canonical, q.p_f64);
-        if (centred < 0.0) above = FH_ADD(above, 1.0);
-        return centred;
-    }
-    __device__ __forceinline__ double value() const {
-        return FH_ADD(FH_ADD(FH_ADD(sum, FH_ROUND), -FH_ROUND), -above);
-    }
-};
 
 // Two coefficients over the source primes, and their quotients. COUNT sources in registers; 0
 // leaves them in memory.
@@ -168,24 +146,6 @@ struct Sources<COUNT, WIDE> {
     }
 };
 
-// Each digit of a polynomial to the level's other primes and the special ones.
-struct ModUp {
-    const Prime* primes;
-    const u64* source;   // [polynomial][level limbs][N]
-    u64* target;         // [polynomial][digit][limbs][N], a digit's own limbs left alone
-    const u64* factors;  // [digit][limbs][sources + 1]
-    u64 source_stride;
-    u64 target_stride;  // of one digit
-    Basis basis;
-    u32 log_n;
-    u32 digits;
-    u32 digit_size;
-    u32 digit_limbs;  // the level's
-    u32 chunk;        // targets a block serves, tiles of them for matrices
-    u32 row;          // words in a row of factors
-};
-static_assert(sizeof(ModUp) == 88, "src/kernels/convert.rs has the same layout");
-
 // A block's rows of factors, in shared memory.
 __device__ __forceinline__ void load_rows(u64* shared, const u64* factors, u32 words) {
     for (u32 i = threadIdx.x; i < words; i += THREADS) shared[i] = __ldg(factors + i);
@@ -226,29 +186,6 @@ __device__ __forceinline__ void mod_up(const ModUp& args) {
     }
 }
 
-// The special limbs of a polynomial over QP to the level's primes: what a mod-down subtracts. With
-// a rescale merged in, the source has one limb more, of the prime q that the rescale drops, and
-// what is subtracted has P r added, r being the centred residue modulo q of the mod-down's result:
-// rounded twice as the two operations are, in one conversion.
-struct ModDown {
-    const Prime* primes;
-    const u64* source;   // [polynomial][specials, then the dropped limb][N]
-    u64* target;         // [polynomial][limbs][N]
-    const u64* factors;  // [limbs, then the dropped prime][sources + 2]
-    const u64* rest_factors;  // matrices only: those rows
-    u64 source_stride;
-    u64 target_stride;
-    Factor p_inverse;  // 1/P modulo the dropped prime
-    Basis basis;       // of the target
-    u32 log_n;
-    u32 special_first;  // index of the first special prime
-    u32 specials;
-    u32 dropped;  // 1 with a rescale, whose prime is the one behind the target's limbs
-    u32 chunk;
-    u32 row;
-};
-static_assert(sizeof(ModDown) == 112, "src/kernels/convert.rs has the same layout");
-
 template <int COUNT, Mode MODE>
 __device__ __forceinline__ void mod_down(const ModDown& args) {
     FH_SHARED(rows);
@@ -270,13 +207,8 @@ __device__ __forceinline__ void mod_down(const ModDown& args) {
         if (args.dropped != 0) {
             Pair last = load_pair(source + ((u64)args.specials << args.log_n));
             sources.lift(lifted, dropped_row, q, rest, false);
-            const double w = fh_from_bits(args.p_inverse.w);
-            const double x[2] = {fh_from_bits(last.x), fh_from_bits(last.y)};
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                double r = f64_mul(FH_ADD(x[c], -lifted[c]), w, q.p_f64, q.inv_p);
-                rest[c] = f64_center(f64_canonical(r, q.p_f64, q.inv_p), q.p_f64);
-            }
+            rest[0] = rest_of(lifted[0], last.x, args.p_inverse, q);
+            rest[1] = rest_of(lifted[1], last.y, args.p_inverse, q);
         }
         for (u32 limb = start; limb < end; ++limb) {
             sources.lift(lifted, rows + (limb - start) * args.row, args.primes[limb], rest,
@@ -310,112 +242,128 @@ __device__ __forceinline__ void mod_down(const ModDown& args) {
 
 // ------------------------------------------------------------------------------- matrices
 
-// Coefficients of a block, and of a row of its pieces in shared memory, padded for its banks.
-constexpr u32 COEFFICIENTS = 128, PIECE_ROW = COEFFICIENTS + 4;
+// Coefficients of a block, and words of a source's row in shared memory, padded for its banks.
+constexpr u32 COEFFICIENTS = 128, SOURCE_ROW = COEFFICIENTS + 4;
+// Products that a warp computes at once: more would fill the registers, and fewer warps run.
+constexpr int PRODUCTS = 2;
+constexpr u32 AT_ONCE = PRODUCTS * PRODUCT_COEFFICIENTS;
 
-// A warp's tile of targets, from the pieces of its coefficients; STORE(target, index of coefficient
-// in the block, two reduced doubles), of which four lanes together fill whole sectors.
+// Adds the products of some steps; two have four sources, of which a lane has one.
+template <int STEPS>
+__device__ __forceinline__ void multiply_sources(Tile<PRODUCTS>& tile, const u64* column,
+                                                 const u64* multipliers, u32 step) {
+    double m[STEPS][2], values[STEPS][PRODUCTS];
+    load_multipliers(m, multipliers, step);
+#pragma unroll
+    for (int s = 0; s < STEPS; s += 2) {
+#pragma unroll
+        for (int j = 0; j < PRODUCTS; ++j)
+            unpack(column[s / 2 * STEP * SOURCE_ROW + PRODUCT_COEFFICIENTS * j], values[s + 1][j],
+                   values[s][j]);
+    }
+    multiply_steps(tile, m, values);
+}
+
+// A warp's tile of targets, from its coefficients' sources, cut; STORE(target, index of coefficient in
+// the block, two reduced doubles), of which four lanes together fill whole sectors.
 template <class Store>
-__device__ __forceinline__ void multiply_tile(const u64* pieces, const u64* multipliers, u32 steps,
+__device__ __forceinline__ void multiply_tile(const u64* sources, const u64* factors, u32 row,
                                               u32 tile_index, const Prime* primes,
                                               const Basis& basis, Store store) {
     const u32 lane = threadIdx.x % 32;
-    const u32 first = threadIdx.x / 32 * TILE_COEFFICIENTS;
-    const u64* column = pieces + (lane % 4) * PIECE_ROW + first + lane / 4;
-    const u64* row = multipliers + ((u64)tile_index * steps * 32 + lane) * 2;
-    Tile tile = {};
-    for (u32 step = 0; step < steps; step += GROUP) {
-        double m[GROUP][2], values[GROUP][4];
-#pragma unroll
-        for (int s = 0; s < GROUP; ++s) {
-            const ulonglong2 both =
-                __ldg(reinterpret_cast<const ulonglong2*>(row + (step + s) * 64));
-            m[s][0] = fh_from_bits(both.x);
-            m[s][1] = fh_from_bits(both.y);
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-                values[s][j] = fh_from_bits(column[(step + s) * STEP * PIECE_ROW + 8 * j]);
-        }
-        multiply_steps(tile, m, values);
-    }
     const u32 target = tile_index * TILE_TARGETS + lane / 4;
-    if (target >= basis.limbs) return;
-    const Prime& prime = primes[prime_of(basis, target)];
+    // A tile may hang over; what is computed there is not stored.
+    const u32 limb = min(target, basis.limbs - 1);
+    const u64* multipliers = factors + (u64)limb * (2 * row);
+    const u32 warp_first = threadIdx.x / 32 * 32;
+#pragma unroll 1
+    for (u32 first = warp_first; first < warp_first + 32; first += AT_ONCE) {
+        Tile<PRODUCTS> tile = {};
+        const u64* column = sources + (lane % 4) * SOURCE_ROW + first + lane / 4;
+        const u32 steps = row / STEP;
+        u32 step = 0;
+#pragma unroll 1
+        for (; step + GROUP <= steps; step += GROUP)
+            multiply_sources<GROUP>(tile, column + step / 2 * STEP * SOURCE_ROW, multipliers, step);
+        if (step < steps)
+            multiply_sources<GROUP / 2>(tile, column + step / 2 * STEP * SOURCE_ROW, multipliers, step);
+        if (target >= basis.limbs) continue;
+        const Prime& prime = primes[prime_of(basis, target)];
+        const double p = prime.p_f64, inv_p = prime.inv_p, two25 = two25_of(prime);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-        u64 words[2];
+        for (int j = 0; j < PRODUCTS; ++j) {
+            u64 words[2];
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-            words[i] = fh_to_bits(join(tile.sums[0][j][i], tile.sums[1][j][i], prime));
-        store(target, first + 8 * j + lane % 4 * 2, words[0], words[1]);
+            for (int i = 0; i < 2; ++i)
+                words[i] = fh_to_bits(join(tile.sums[0][j][i], tile.sums[1][j][i], two25, p, inv_p));
+            store(target, first + PRODUCT_COEFFICIENTS * j + lane % 4 * 2, words[0], words[1]);
+        }
     }
 }
 
-// Fetches a thread's coefficient over `count` sources, all at once, to where the low pieces will be.
-__device__ __forceinline__ void fetch_sources(u64* pieces, const u64* source, u32 count, u32 log_n) {
+// Fetches a thread's coefficient over `count` sources, all at once.
+__device__ __forceinline__ void fetch_sources(u64* own, const u64* source, u32 count, u32 log_n) {
     for (u32 i = 0; i < count; ++i)
-        copy_async_8(pieces + 2 * i * PIECE_ROW + threadIdx.x, source + ((u64)i << log_n));
+        copy_async_8(own + i * SOURCE_ROW, source + ((u64)i << log_n));
     copy_async_commit();
     copy_async_wait<0>();
 }
 
-__device__ __forceinline__ void put_pieces(u64* pieces, u32 place, double value) {
-    double hi, lo;
-    cut(value, hi, lo);
-    pieces[place * PIECE_ROW + threadIdx.x] = fh_to_bits(lo);
-    pieces[(place + 1) * PIECE_ROW + threadIdx.x] = fh_to_bits(hi);
+// The last source, and nothing in the rows of sources that are not there; then the warp may read.
+__device__ __forceinline__ void finish_sources(u64* own, u32 count, double last, u32 rows) {
+    own[count * SOURCE_ROW] = pack(last);
+    for (u32 i = count + 1; i < rows; ++i) own[i * SOURCE_ROW] = pack(0.0);
+    __syncwarp();
 }
 
-// factors: [digit][tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP GROUP.
+// factors: [digit][limbs][pieces] of m1, m0; row: pieces, a multiple of two steps.
 __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
-    FH_SHARED(pieces);
+    FH_SHARED(sources);
     const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
     const u32 digit = blockIdx.z % args.digits, poly = blockIdx.z / args.digits;
-    const u32 own = digit * args.digit_size;
-    const u32 count = min(args.digit_size, args.digit_limbs - own);
-    const u64* source =
-        args.source + poly * args.source_stride + ((u64)own << args.log_n) + at;
-    fetch_sources(pieces, source, count, args.log_n);
+    const u32 start = digit * args.digit_size;
+    const u32 count = min(args.digit_size, args.digit_limbs - start);
+    u64* own = sources + threadIdx.x;
+    fetch_sources(own, args.source + poly * args.source_stride + ((u64)start << args.log_n) + at,
+                  count, args.log_n);
     Quotient quotient;
+#pragma unroll 2
     for (u32 i = 0; i < count; ++i)
-        put_pieces(pieces, 2 * i,
-                   quotient.add(pieces[2 * i * PIECE_ROW + threadIdx.x], args.primes[own + i]));
-    pieces[2 * count * PIECE_ROW + threadIdx.x] = fh_to_bits(quotient.value());
-    for (u32 place = 2 * count + 1; place < args.row; ++place)
-        pieces[place * PIECE_ROW + threadIdx.x] = 0;
-    __syncwarp();
-    const u32 steps = args.row / STEP;
+        own[i * SOURCE_ROW] = pack(quotient.add(own[i * SOURCE_ROW], args.primes[start + i]));
+    finish_sources(own, count, -quotient.value(), args.row / 2);
     const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
-    const u64* multipliers = args.factors + (u64)digit * tiles * steps * 64;
+    const u64* factors = args.factors + (u64)digit * args.basis.limbs * (2 * args.row);
     u64* target = args.target + blockIdx.z * args.target_stride + blockIdx.x * COEFFICIENTS;
     const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
+#pragma unroll 1
     for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile) {
         // A tile of the digit's own limbs only.
-        if (tile * TILE_TARGETS >= own && (tile + 1) * TILE_TARGETS <= own + count) continue;
-        multiply_tile(pieces, multipliers, steps, tile, args.primes, args.basis,
+        if (tile * TILE_TARGETS >= start && (tile + 1) * TILE_TARGETS <= start + count) continue;
+        multiply_tile(sources, factors, args.row, tile, args.primes, args.basis,
                       [&](u32 limb, u32 coefficient, u64 x, u64 y) {
-                          if (limb - own < count) return;
+                          if (limb - start < count) return;
                           store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
                       });
     }
 }
 
-// factors: [tiles of targets][steps][lane] of m1, m0; row: pieces, a multiple of STEP GROUP.
+// factors: [limbs][pieces] of m1, m0; row: pieces, a multiple of two steps.
 __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
-    FH_SHARED(pieces);
+    FH_SHARED(sources);
     const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
     const u64* source = args.source + blockIdx.z * args.source_stride + at;
     const Prime* specials = args.primes + args.special_first;
-    const u32 steps = args.row / STEP;
     const u64* rest_row = args.rest_factors + (u64)args.basis.limbs * (args.specials + 2);
     const Prime& q = args.primes[args.basis.limbs];
     const u64 dropped = args.dropped == 0 ? 0 : source[(u64)args.specials << args.log_n];
-    fetch_sources(pieces, source, args.specials, args.log_n);
+    u64* own = sources + threadIdx.x;
+    fetch_sources(own, source, args.specials, args.log_n);
     Quotient quotient;
     double hi = FH_SUM_BASE, lo = 0.0;
+#pragma unroll 4
     for (u32 i = 0; i < args.specials; ++i) {
-        const double y = quotient.add(pieces[2 * i * PIECE_ROW + threadIdx.x], specials[i]);
-        put_pieces(pieces, 2 * i, y);
+        const double y = quotient.add(own[i * SOURCE_ROW], specials[i]);
+        own[i * SOURCE_ROW] = pack(y);
         if (args.dropped == 0) continue;
         if (i == 10) {
             lo = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
@@ -423,23 +371,18 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
         }
         f64_sum_add(&hi, &lo, y, fh_from_bits(__ldg(rest_row + i)));
     }
-    u32 place = 2 * args.specials;
-    pieces[place++ * PIECE_ROW + threadIdx.x] = fh_to_bits(quotient.value());
+    double last = -quotient.value();
     if (args.dropped != 0) {
         f64_sum_add(&hi, &lo, quotient.value(), fh_from_bits(__ldg(rest_row + args.specials)));
         const double lifted = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
-        const double x = fh_from_bits(dropped);
-        const double r = f64_mul(FH_ADD(x, -lifted), fh_from_bits(args.p_inverse.w), q.p_f64, q.inv_p);
-        put_pieces(pieces, place, f64_center(f64_canonical(r, q.p_f64, q.inv_p), q.p_f64));
-        place += 2;
+        last = FH_ADD(last, rest_of(lifted, dropped, args.p_inverse, q));
     }
-    for (; place < args.row; ++place) pieces[place * PIECE_ROW + threadIdx.x] = 0;
-    __syncwarp();
+    finish_sources(own, args.specials, last, args.row / 2);
     u64* target = args.target + blockIdx.z * args.target_stride + blockIdx.x * COEFFICIENTS;
     const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
     const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
     for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile)
-        multiply_tile(pieces, args.factors, steps, tile, args.primes, args.basis,
+        multiply_tile(sources, args.factors, args.row, tile, args.primes, args.basis,
                       [&](u32 limb, u32 coefficient, u64 x, u64 y) {
                           store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
                       });
@@ -451,8 +394,8 @@ __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     FH_KERNEL(mod_up_##COUNT##_##SUFFIX, THREADS, 4, ModUp, (mod_up<COUNT, MODE>)) \
     FH_KERNEL(mod_down_##COUNT##_##SUFFIX, THREADS, 4, ModDown, (mod_down<COUNT, MODE>))
 
-FH_KERNEL(mod_up_matrix_fast, COEFFICIENTS, 6, ModUp, mod_up_matrix)
-FH_KERNEL(mod_down_matrix_fast, COEFFICIENTS, 6, ModDown, mod_down_matrix)
+FH_KERNEL(mod_up_matrix_fast, COEFFICIENTS, 8 - FEWER, ModUp, mod_up_matrix)
+FH_KERNEL(mod_down_matrix_fast, COEFFICIENTS, 8 - FEWER, ModDown, mod_down_matrix)
 CONVERT(0, fast, FAST)
 CONVERT(2, wide, WIDE)
 CONVERT(4, wide, WIDE)

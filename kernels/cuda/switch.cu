@@ -23,8 +23,8 @@ struct Inner {
                           // inverse transforms; FLAT: before, in held order
     u64 kept_stride;      // of one half
     u64 special_stride;
-    Added added;       // to the dropped limb only
-    Factor p_dropped;  // P modulo the dropped prime
+    Added added;
+    const Factor* special_products;  // P modulo the level's primes, which what is added is multiplied by
     Basis basis;
     u32 log_n;
     u32 digits;
@@ -36,7 +36,7 @@ struct Inner {
     u32 key_count;
     const u64* keys[KEYS];  // each [digit][half][all primes][N], held order
 };
-static_assert(sizeof(Inner) == 352, "src/kernels/switch.rs has the same layout");
+static_assert(sizeof(Inner) == 344, "src/kernels/switch.rs has the same layout");
 
 // Adds a digit's products with a key to the two sums.
 template <int LB, class Core, class Key>
@@ -53,6 +53,32 @@ __device__ __forceinline__ void add_products(
             sum[h] = core.add(sum[h], core.key_product(x[h], first));
             sum[h + 1] = core.add(sum[h + 1], core.key_product(x[h + 1], second));
         }
+    }
+}
+
+// Adds P times what is added, which the division by P at the end of the mod-down leaves as it is:
+// VALUE(part, h) is its residue in first position h.
+template <int LB, class Core, class Value>
+__device__ __forceinline__ void add_parts(
+    typename Core::T (&sum_b)[HELD], typename Core::T (&sum_a)[HELD], const Core& core, u32 parts,
+    const Factor& special_product, const TileB<LB>& tile, Value value) {
+    typedef typename Core::T T;
+    const auto p = core.factor(special_product);
+    T* shared = tile.template row_of<T>();
+#pragma unroll
+    for (u32 part = 0; part < 2; ++part) {
+        if (part >= parts) continue;
+        T(&sum)[HELD] = part == 0 ? sum_b : sum_a;
+        // Few at once: the registers are full of sums.
+#pragma unroll 2
+        for (int h = 0; h < HELD; ++h)
+            shared[slot<1>(first_position<LB>(tile.t, h), 0)] =
+                core.tidy(core.mul(value(part, h), p));
+        __syncwarp();
+#pragma unroll
+        for (int h = 0; h < HELD; ++h)
+            sum[h] = core.add(sum[h], shared[slot<1>(last_position<LB>(tile.t, h), 0)]);
+        __syncwarp();
     }
 }
 
@@ -90,6 +116,21 @@ __device__ __forceinline__ void inner(const Inner& args) {
     if (AHEAD) {
         fetch_digit(0);
         copy_async_commit();
+        // What is added is read last.
+        constexpr u32 LINE = 16;
+        if (of_level && tile.t < (1u << LB) / LINE) {
+            const Added& added = args.added;
+            const u64 line = limb * n + tile.base + tile.t * LINE;
+            const u64* a = added.a.data + batch * added.a.batch_stride + line;
+            const u64* b = added.b.data + batch * added.b.batch_stride + line;
+            if (added.parts > 0) prefetch_line(a);
+            if (added.tensor != 0) {
+                prefetch_line(b);
+                prefetch_line(b + added.b.part_stride);
+            } else if (added.parts > 1) {
+                prefetch_line(a + added.a.part_stride);
+            }
+        }
     }
     T sum_b[HELD], sum_a[HELD];
 #pragma unroll
@@ -158,6 +199,47 @@ __device__ __forceinline__ void inner(const Inner& args) {
             }
         }
     }
+    if (of_level && args.added.parts != 0) {
+        const Added& added = args.added;
+        const u64* a = added.a.data + batch * added.a.batch_stride + limb * n + tile.base;
+        const u64* b = added.b.data + batch * added.b.batch_stride + limb * n + tile.base;
+        if constexpr (AHEAD) {
+            // The operands come at once to where words of digits and keys were; the fourth of a
+            // product, which was read not long ago, as it is needed.
+            const auto fetched = [&](int which, int h) -> u64& {
+                return which == 0 ? ahead[h * THREADS_B<LB>]
+                                  : keys_ahead[((which - 1) * HELD + (h & ~1)) * THREADS_B<LB> + (h & 1)];
+            };
+            const auto fetch = [&](int which, const u64* source) {
+#pragma unroll
+                for (int h = 0; h < HELD; ++h)
+                    copy_async_8(&fetched(which, h), source + first_position<LB>(tile.t, h));
+            };
+            fetch(0, a);
+            if (added.tensor != 0) {
+                fetch(1, b);
+                fetch(2, b + added.b.part_stride);
+            } else if (added.parts > 1) {
+                fetch(1, a + added.a.part_stride);
+            }
+            copy_async_commit();
+            copy_async_wait<0>();
+            add_parts<LB>(sum_b, sum_a, core, added.parts, args.special_products[limb], tile,
+                          [&](u32 part, int h) {
+                const T a0 = core.load(fetched(0, h)), b0 = core.load(fetched(1, h));
+                if (added.tensor == 0) return part == 0 ? a0 : b0;
+                if (part == 0) return core.product(a0, b0);
+                const T a1 = core.load(__ldg(a + added.a.part_stride + first_position<LB>(tile.t, h)));
+                return core.add(core.product(a0, core.load(fetched(2, h))), core.product(a1, b0));
+            });
+        } else {
+            add_parts<LB>(sum_b, sum_a, core, added.parts, args.special_products[limb], tile,
+                          [&](u32 part, int h) {
+                return added_at(core, added, batch, part,
+                                limb * n + tile.base + first_position<LB>(tile.t, h));
+            });
+        }
+    }
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
         sum_b[h] = core.tidy(sum_b[h]);
@@ -176,19 +258,9 @@ __device__ __forceinline__ void inner(const Inner& args) {
     }
     const u32 place = of_level ? args.basis.limbs - args.digit_limbs : limb - args.digit_limbs;
     u64* special = args.special + item * 2 * args.special_stride + place * n;
-    const auto p = core.factor(args.p_dropped);
     // Once in the code for both halves: the second moves to where the first was.
 #pragma unroll 1
     for (u32 half = 0; half < 2; ++half) {
-        if (of_level && half < args.added.parts) {
-            T x[HELD];
-            gather_row<LB, Core>(x, tile, [&](u32 at) {
-                return added_at(core, args.added, batch, half, limb * n + at);
-            });
-#pragma unroll
-            for (int h = 0; h < HELD; ++h)
-                sum_b[h] = core.tidy(core.add(sum_b[h], core.tidy(core.mul(x[h], p))));
-        }
         inverse_row(sum_b, special + half * args.special_stride, core, prime, args.log_n, tile);
 #pragma unroll
         for (int h = 0; h < HELD; ++h) sum_b[h] = sum_a[h];
@@ -265,6 +337,23 @@ __device__ __forceinline__ void inner_flat(const Inner& args) {
     const u64 half_words = args.key_limbs * n;
     const bool of_level = limb < args.digit_limbs;
     const u32 kept_limbs = args.digit_limbs - args.dropped;
+    // What is added, the same for every key.
+    T added[2][2] = {{core.zero(), core.zero()}, {core.zero(), core.zero()}};
+    if (of_level) {
+        const auto p = core.factor(args.special_products[limb]);
+        const u32 within = at & ((1u << LB) - 1), base = at - within;
+        const u32 h = within / (2 * ROW_THREADS<LB>) * 2, t = within % (2 * ROW_THREADS<LB>) / 2;
+#pragma unroll
+        for (u32 part = 0; part < 2; ++part) {
+            if (part >= args.added.parts) continue;
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const T other = added_at(core, args.added, batch, part,
+                                         limb * n + base + last_position<LB>(t, h + i));
+                added[part][i] = core.tidy(core.mul(other, p));
+            }
+        }
+    }
     T cached[CACHED][2];
 #pragma unroll
     for (int digit = 0; digit < CACHED; ++digit) {
@@ -278,7 +367,7 @@ __device__ __forceinline__ void inner_flat(const Inner& args) {
          index += gridDim.z / args.batch) {
         const u64* key = args.keys[index] + prime_index * n + at;
         const u32 item = index * args.batch + batch;
-        T sums[2][2] = {{core.zero(), core.zero()}, {core.zero(), core.zero()}};
+        T sums[2][2] = {{added[0][0], added[0][1]}, {added[1][0], added[1][1]}};
         const auto add = [&](u32 digit, T x, T y) {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
@@ -316,22 +405,6 @@ __device__ __forceinline__ void inner_flat(const Inner& args) {
             stride = args.special_stride;
             const u32 place = of_level ? args.basis.limbs - args.digit_limbs : limb - args.digit_limbs;
             target = args.special + item * 2 * stride + place * n + at;
-        }
-        if (limb >= kept_limbs && of_level) {
-            const auto p = core.factor(args.p_dropped);
-            const u32 within = at & ((1u << LB) - 1), base = at - within;
-            const u32 h = within / (2 * ROW_THREADS<LB>) * 2, t = within % (2 * ROW_THREADS<LB>) / 2;
-#pragma unroll
-            for (int part = 0; part < 2; ++part) {
-                if (part >= args.added.parts) continue;
-#pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    const T other = added_at(core, args.added, batch, part,
-                                             limb * n + base + last_position<LB>(t, h + i));
-                    sums[part][i] =
-                        core.tidy(core.add(sums[part][i], core.tidy(core.mul(other, p))));
-                }
-            }
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half)

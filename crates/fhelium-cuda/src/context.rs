@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{CudaError, Result};
-use crate::kernels::{Basis, Core, Kernels, Operand, TensorKernels};
+use crate::kernels::{Basis, Conversion, Core, Kernels, Operand, TensorKernels};
 use crate::queue::{Buffer, MemoryUse, Queue};
 use crate::tables::Tables;
 use crate::unit_times::UnitTimes;
@@ -20,6 +20,9 @@ pub struct ContextOptions {
     pub core: Option<Core>,
     /// The most bytes of device memory to use; by default what the device has.
     pub memory_limit: Option<usize>,
+    /// Whether base conversions and the transforms behind them run as kernels of their own: slower,
+    /// with the same residues, and there to compare the fused ones with.
+    pub unfused: bool,
 }
 
 /// A parameter set's operations on a device, in the order of one stream. Clones share it.
@@ -69,14 +72,13 @@ impl Context {
         };
         let _current = device.enter()?;
         let queue = Queue::new(device, options.memory_limit)?;
-        let kernels = Kernels::load(
-            device,
-            parameters.log_n(),
-            core,
-            parameters.digit_size(),
-            parameters.special_moduli().len(),
-        )?;
-        let tables = Tables::new(parameters, core, &queue)?;
+        let sources = (parameters.digit_size(), parameters.special_moduli().len());
+        let conversions = (
+            Conversion::of(core, sources.0, options.unfused),
+            Conversion::of(core, sources.1, options.unfused),
+        );
+        let kernels = Kernels::load(device, parameters.log_n(), core, sources, conversions)?;
+        let tables = Tables::new(parameters, core, conversions, &queue)?;
         Ok(Context(Arc::new(Inner {
             host: host.clone(),
             queue,

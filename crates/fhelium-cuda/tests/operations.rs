@@ -241,8 +241,9 @@ fn every_digit_layout_gives_the_residues_of_the_cpu() {
     if !has_kernels() {
         return;
     }
-    // One prime a digit; several, the last digit short; one digit; more than the kernels unroll.
-    for (depth, special) in [(4, 1), (4, 2), (2, 3), (5, 4), (9, 10), (10, 20)] {
+    // One prime a digit; several, the last digit short; one digit; those of matrices, with four steps at
+    // once and with two more; more than matrices take.
+    for (depth, special) in [(4, 1), (4, 2), (2, 3), (5, 4), (7, 6), (9, 10), (10, 20)] {
         for core in CORES {
             let parameters = parameters(10, depth, 40, Some(special));
             let levels = [0, 1, depth - 1, depth];
@@ -254,6 +255,24 @@ fn every_digit_layout_gives_the_residues_of_the_cpu() {
             };
             all_operations(&parameters, Some(core), levels);
         }
+    }
+}
+
+#[test]
+fn kernels_of_their_own_give_the_residues_of_the_fused_ones() {
+    if !has_kernels() {
+        return;
+    }
+    for (depth, special) in [(2, 1), (4, 3), (5, 4)] {
+        let mut bench = Bench::new(&parameters(10, depth, 40, Some(special)), Some(Core::Fp64));
+        let options = ContextOptions {
+            core: Some(Core::Fp64),
+            unfused: true,
+            ..ContextOptions::default()
+        };
+        bench.device = Context::new(&bench.host, &open(), options).unwrap();
+        switching_operations(&mut bench, depth, &[]);
+        switching_operations(&mut bench, 1, &[2]);
     }
 }
 

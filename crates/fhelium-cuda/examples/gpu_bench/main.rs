@@ -2,9 +2,10 @@
 //! as a graph, medians by CUDA events, beside the time that reading and writing each operand once would
 //! take and the first target.
 //!
-//! `gpu_bench [--once] [--kernels] [--only TEXT] [LOG_N | LOG_N:DEPTH ...]`; `--kernels` adds a table
-//! of the launches behind each row, `--only` leaves the operations whose names hold a text, and `--once`
-//! runs each operation a single time, for a profiler.
+//! `gpu_bench [--once] [--kernels] [--unfused] [--only TEXT] [LOG_N | LOG_N:DEPTH ...]`; `--kernels` adds
+//! a table of the launches behind each row, `--unfused` has base conversions and transforms run as
+//! kernels of their own, `--only` leaves the operations whose names hold a text, and `--once` runs each
+//! operation a single time, for a profiler.
 
 mod kernels;
 mod operands;
@@ -27,6 +28,7 @@ const SIZES: [(u32, usize); 6] = [(14, 7), (15, 15), (16, 25), (16, 27), (16, 34
 struct Options {
     once: bool,
     kernels: bool,
+    unfused: bool,
     only: Option<String>,
     sizes: Vec<String>,
 }
@@ -39,6 +41,7 @@ impl Options {
             match argument.as_str() {
                 "--once" => options.once = true,
                 "--kernels" => options.kernels = true,
+                "--unfused" => options.unfused = true,
                 "--only" => {
                     let text = arguments.next();
                     options.only = Some(text.ok_or("--only takes a text of an operation's name")?);
@@ -49,8 +52,8 @@ impl Options {
                 other => {
                     let known = SIZES.map(|of| names_of(of)[1].clone()).join(", ");
                     return Err(format!(
-                        "{other} is no option and no size; options are --once, --kernels and \
-                         --only TEXT, sizes {known}, or LOG_N alone"
+                        "{other} is no option and no size; options are --once, --kernels, \
+                         --unfused and --only TEXT, sizes {known}, or LOG_N alone"
                     ));
                 }
             }
@@ -108,7 +111,11 @@ fn main() {
 fn size((log_n, depth): (u32, usize), options: &Options) -> Result<()> {
     let parameters = Parameters::builder(depth, 40).log_n(log_n).build()?;
     let host = fhelium_ckks::Context::new(&parameters, Default::default())?;
-    let device = Context::new(&host, &Device::open(0)?, ContextOptions::default())?;
+    let context_options = ContextOptions {
+        unfused: options.unfused,
+        ..ContextOptions::default()
+    };
+    let device = Context::new(&host, &Device::open(0)?, context_options)?;
     let limbs = parameters.moduli().len();
     let specials = parameters.special_moduli().len();
     let digits = parameters.digits(depth);

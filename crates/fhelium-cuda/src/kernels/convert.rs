@@ -1,11 +1,14 @@
-//! Base conversion: kernels/cuda/convert.cu and matrix.cuh.
+//! Base conversion: kernels/cuda/convert.cu, matrix.cuh and convert_a.cu.
 
-use super::{Basis, Core, Factor, Kernel, Kernels, arguments};
+use super::{
+    Arguments, Basis, Core, Factor, ForwardA, Kernel, Kernels, Source, arguments, pass_a_shape,
+    split,
+};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
 
-/// `ModUp` in convert.cu.
+/// `ModUp` in convert.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ModUp {
@@ -24,7 +27,7 @@ pub(crate) struct ModUp {
     pub row: u32,
 }
 
-/// `ModDown` in convert.cu.
+/// `ModDown` in convert.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct ModDown {
@@ -60,26 +63,58 @@ const FILLING_BLOCKS: u32 = 6;
 /// Shared memory that a block's rows of factors may take.
 const ROWS_BYTES: u32 = 40 << 10;
 
-/// Targets of a tile of a product of matrices, pieces of a step of it, steps of the matrix unit, and
-/// the most pieces whose sums are exact.
-pub(crate) const TILE_TARGETS: usize = 8;
+/// Targets of a tile of a product of matrices, pieces of a step of it, and the most pieces whose sums are
+/// exact.
+const TILE_TARGETS: usize = 8;
 pub(crate) const STEP: usize = 4;
-const GROUP: usize = 4;
 const MOST_PIECES: usize = 32;
 
 pub(super) struct Convert {
     mod_up: Kernel<ModUp>,
-    mod_up_matrix: bool,
+    up: Conversion,
     mod_down: Kernel<ModDown>,
-    mod_down_matrix: bool,
+    down: Conversion,
 }
 
-/// Pieces of a conversion as a product of matrices, filled up: two of each source,
-/// the quotient, and for a mod-down two of the rescale's rest; four steps are one of the matrix unit. `None` where they are too many, or
-/// where there are no such matrices.
-pub(crate) fn matrix_pieces(core: Core, sources: usize, rest: bool) -> Option<usize> {
-    let pieces = 2 * sources + 1 + 2 * usize::from(rest);
-    (core == Core::Fp64 && pieces <= MOST_PIECES).then(|| pieces.next_multiple_of(GROUP * STEP))
+/// How a base conversion is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    /// Together with pass A of the transforms of what it gives, residue by residue.
+    Fused,
+    /// As a product of matrices with so many pieces.
+    Matrix(usize),
+    /// Residue by residue.
+    Rows,
+}
+
+impl Conversion {
+    /// From so many sources. A fused conversion reads its sources for every target anew: with more of
+    /// them that takes longer than what it saves.
+    pub fn of(core: Core, sources: usize, unfused: bool) -> Self {
+        if core == Core::Fp64 && sources <= MOST_FUSED_SOURCES && !unfused {
+            return Conversion::Fused;
+        }
+        matrix_pieces(core, sources).map_or(Conversion::Rows, Conversion::Matrix)
+    }
+
+    /// Words in a row of factors, or pieces of a multiplier, for so many sources.
+    pub fn row(self, core: Core, sources: usize) -> usize {
+        match self {
+            Conversion::Matrix(pieces) => pieces,
+            Conversion::Fused | Conversion::Rows => row_words(core, sources),
+        }
+    }
+}
+
+/// The most primes that are converted from in one kernel with a transform.
+const MOST_FUSED_SOURCES: usize = 4;
+
+/// Pieces of a conversion as a product of matrices: two of each source and of one more, which the
+/// quotient and a rescale's rest make together, filled up to two steps of the matrix unit.
+/// `None` where they are too many, or where there are no such matrices.
+fn matrix_pieces(core: Core, sources: usize) -> Option<usize> {
+    let pieces = 2 * (sources + 1);
+    (core == Core::Fp64 && pieces <= MOST_PIECES).then(|| pieces.next_multiple_of(2 * STEP))
 }
 
 /// The source primes that a kernel without matrices holds in registers: the least number that is
@@ -106,82 +141,143 @@ pub(crate) fn quotient_place(core: Core, most: usize, sources: usize) -> usize {
 }
 
 /// Words in a row of factors.
-pub(crate) fn row_words(core: Core, most: usize) -> usize {
+fn row_words(core: Core, most: usize) -> usize {
     quotient_place(core, most, most) + 2
 }
 
 impl Convert {
-    pub fn load(device: &Device, core: Core, digit_size: usize, specials: usize) -> Result<Self> {
-        let suffix = core.suffix();
-        let mod_up_matrix = matrix_pieces(core, digit_size, false).is_some();
-        let mod_down_matrix = matrix_pieces(core, specials, true).is_some();
-        let name = |kind: &str, matrix, sources| match matrix {
-            true => format!("{kind}_matrix_{suffix}"),
-            false => format!("{kind}_{}_{suffix}", compiled_for(core, sources)),
-        };
-        let mod_up = name("mod_up", mod_up_matrix, digit_size);
-        let mod_down = name("mod_down", mod_down_matrix, specials);
+    /// The kernels for conversions from so many primes at a ring degree.
+    pub fn load(
+        device: &Device,
+        log_n: u32,
+        core: Core,
+        sources: (usize, usize),
+        (up, down): (Conversion, Conversion),
+    ) -> Result<Self> {
+        fn load<A: Arguments>(
+            device: &Device,
+            log_n: u32,
+            kind: &str,
+            (core, sources): (Core, usize),
+            conversion: Conversion,
+        ) -> Result<Kernel<A>> {
+            let suffix = core.suffix();
+            match conversion {
+                Conversion::Fused => {
+                    let (la, _) = split(log_n);
+                    let (_, threads, _) = pass_a_shape(log_n);
+                    let name = format!("{kind}_a_{la}_{suffix}");
+                    Kernel::load(device, "convert_a", &name, threads)
+                }
+                Conversion::Matrix(_) => {
+                    let name = format!("{kind}_matrix_{suffix}");
+                    Kernel::load(device, "convert", &name, THREADS)
+                }
+                Conversion::Rows => {
+                    let name = format!("{kind}_{}_{suffix}", compiled_for(core, sources));
+                    Kernel::load(device, "convert", &name, THREADS)
+                }
+            }
+        }
         Ok(Convert {
-            mod_up: Kernel::load(device, "convert", &mod_up, THREADS)?,
-            mod_up_matrix,
-            mod_down: Kernel::load(device, "convert", &mod_down, THREADS)?,
-            mod_down_matrix,
+            mod_up: load(device, log_n, "mod_up", (core, sources.0), up)?,
+            up,
+            mod_down: load(device, log_n, "mod_down", (core, sources.1), down)?,
+            down,
         })
     }
 }
 
 impl Kernels {
-    /// Every digit of `polynomials` to the other primes.
+    /// Every digit of `polynomials` to the other primes, and pass A of the transforms there.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// As [`Kernel::launch`]; `forward` is of what the conversion writes.
     pub unsafe fn mod_up(
         &self,
         queue: &Queue,
         polynomials: usize,
         arguments: &ModUp,
+        forward: &ForwardA,
     ) -> Result<()> {
-        let mut arguments = *arguments;
         let rows = polynomials as u32 * arguments.digits;
-        let shape = self.shape(
-            self.convert.mod_up_matrix,
-            rows,
-            arguments.basis.limbs,
-            arguments.row,
-        );
-        arguments.chunk = shape.chunk;
-        // SAFETY: the caller's promise; the shared memory holds the chunk's rows or the pieces.
+        // The last digit may have the fewest primes, and so the most targets.
+        let last = arguments.digit_limbs - (arguments.digits - 1) * arguments.digit_size;
+        let (limbs, row) = (arguments.basis.limbs, arguments.row);
+        let shape = self.conversion(self.convert.up, rows, limbs, limbs - last, row);
+        let chunk = shape.chunk;
+        // SAFETY: the caller's promise; the shared memory is what the kernel's form takes.
         unsafe {
-            self.convert
-                .mod_up
-                .launch(queue, shape.grid, shape.shared, &arguments)
+            self.convert.mod_up.launch(
+                queue,
+                shape.grid,
+                shape.shared,
+                &ModUp {
+                    chunk,
+                    ..*arguments
+                },
+            )?;
+            match self.convert.up {
+                Conversion::Fused => Ok(()),
+                _ => self.forward_a(queue, Source::Internal, rows as usize, forward),
+            }
         }
     }
 
-    /// What the mod-down of `polynomials` subtracts.
+    /// What the mod-down of `polynomials` subtracts, and pass A of its transforms.
     ///
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// As [`Kernel::launch`]; `forward` is of what the conversion writes.
     pub unsafe fn mod_down(
         &self,
         queue: &Queue,
         polynomials: usize,
         arguments: &ModDown,
+        forward: &ForwardA,
     ) -> Result<()> {
-        let mut arguments = *arguments;
-        let shape = self.shape(
-            self.convert.mod_down_matrix,
-            polynomials as u32,
-            arguments.basis.limbs,
-            arguments.row,
-        );
-        arguments.chunk = shape.chunk;
-        // SAFETY: the caller's promise; the shared memory holds the chunk's rows and one more, the
-        // dropped prime's, or the pieces.
+        let rows = polynomials as u32;
+        let (limbs, row) = (arguments.basis.limbs, arguments.row);
+        let shape = self.conversion(self.convert.down, rows, limbs, limbs, row);
+        let chunk = shape.chunk;
+        // SAFETY: the caller's promise; the shared memory is what the kernel's form takes, the rows with
+        // one more, the dropped prime's.
         unsafe {
-            self.convert
-                .mod_down
-                .launch(queue, shape.grid, shape.shared, &arguments)
+            self.convert.mod_down.launch(
+                queue,
+                shape.grid,
+                shape.shared,
+                &ModDown {
+                    chunk,
+                    ..*arguments
+                },
+            )?;
+            match self.convert.down {
+                Conversion::Fused => Ok(()),
+                _ => self.forward_a(queue, Source::Internal, polynomials, forward),
+            }
+        }
+    }
+
+    /// The launch of a conversion of `rows` polynomials to `targets` of so many limbs.
+    fn conversion(
+        &self,
+        conversion: Conversion,
+        rows: u32,
+        limbs: u32,
+        targets: u32,
+        row: u32,
+    ) -> Shape {
+        match conversion {
+            Conversion::Fused => {
+                let (tiles, _, shared) = pass_a_shape(self.log_n);
+                Shape {
+                    grid: [tiles, targets, rows],
+                    chunk: 1,
+                    shared,
+                }
+            }
+            Conversion::Matrix(_) => self.shape(true, rows, limbs, row),
+            Conversion::Rows => self.shape(false, rows, limbs, row),
         }
     }
 
@@ -198,9 +294,9 @@ impl Kernels {
         let chunk = targets
             .div_ceil(enough.clamp(1, targets.max(1)))
             .clamp(1, most);
-        // Pieces have a row for each coefficient of the block, and padding.
+        // A source, of which two pieces are, has a word for each coefficient of the block, and padding.
         let shared = if matrix {
-            row * (THREADS + 4) * 8
+            row / 2 * (THREADS + 4) * 8
         } else {
             (chunk + 1) * row * 8
         };
@@ -235,7 +331,8 @@ mod tests {
         }
         assert_eq!(quotient_place(Core::Integer, 5, 3), 8);
         assert_eq!(quotient_place(Core::Fp64, 17, 4), 4);
-        assert_eq!(matrix_pieces(Core::Fp64, 15, false), Some(32));
-        assert_eq!(matrix_pieces(Core::Fp64, 15, true), None);
+        assert_eq!(matrix_pieces(Core::Fp64, 7), Some(16));
+        assert_eq!(matrix_pieces(Core::Fp64, 15), Some(32));
+        assert_eq!(matrix_pieces(Core::Fp64, 16), None);
     }
 }

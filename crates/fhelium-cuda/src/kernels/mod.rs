@@ -18,9 +18,7 @@ mod switch;
 mod tensor;
 
 pub(crate) use batch::BatchSum;
-pub(crate) use convert::{
-    ModDown, ModUp, STEP, TILE_TARGETS, matrix_pieces, quotient_place, row_words,
-};
+pub(crate) use convert::{Conversion, ModDown, ModUp, STEP, quotient_place};
 pub(crate) use elementwise::{Binary, Combination, Multiple};
 pub(crate) use embed::{
     Centre, Check, Columns, Constant, ConstantResidues, Embedding, Round, Rows, Towards,
@@ -223,20 +221,21 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Loads them; `digit_size` and `specials` are the numbers of primes that are converted from.
+    /// Loads them; `sources` are the numbers of primes that a mod-up and a mod-down convert from, and
+    /// `conversions` says how.
     pub fn load(
         device: &Device,
         log_n: u32,
         core: Core,
-        digit_size: usize,
-        specials: usize,
+        sources: (usize, usize),
+        conversions: (Conversion, Conversion),
     ) -> Result<Self> {
         Ok(Kernels {
             log_n,
             core,
             multiprocessors: device.multiprocessors(),
             ntt: ntt::Ntt::load(device, log_n, core)?,
-            convert: convert::Convert::load(device, core, digit_size, specials)?,
+            convert: convert::Convert::load(device, log_n, core, sources, conversions)?,
             switch: switch::Switch::load(device, log_n, core)?,
             elementwise: elementwise::Elementwise::load(device, core)?,
             fused: fused::FusedKernels::load(device, core)?,

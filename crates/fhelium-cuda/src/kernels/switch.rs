@@ -1,8 +1,7 @@
 //! Key switching: kernels/cuda/switch.cu and finish.cu.
 
 use super::{
-    Arguments, Basis, Core, Factor, Kernel, Kernels, LOG_HELD, Operand, arguments, pass_b_shape,
-    split,
+    Arguments, Basis, Core, Kernel, Kernels, LOG_HELD, Operand, arguments, pass_b_shape, split,
 };
 use crate::device::Device;
 use crate::error::Result;
@@ -44,7 +43,7 @@ pub(crate) struct Inner {
     pub kept_stride: u64,
     pub special_stride: u64,
     pub added: Added,
-    pub p_dropped: Factor,
+    pub special_products: u64,
     pub basis: Basis,
     pub log_n: u32,
     pub digits: u32,
@@ -83,7 +82,7 @@ pub(crate) struct Finish {
     pub kept: u64,
     pub moved_stride: u64,
     pub kept_stride: u64,
-    pub added: Added,
+    pub operand: Operand,
     pub target_batch_stride: u64,
     pub target_part_stride: u64,
     pub basis: Basis,
@@ -91,23 +90,20 @@ pub(crate) struct Finish {
     pub batch: u32,
     pub parts: u32,
     pub polynomials: u32,
-    pub scaled: u32,
-    pub unused: u32,
     pub targets: [u64; KEYS],
     pub galois: [u32; KEYS],
     pub galois_inverse: [u32; KEYS],
 }
 
-arguments!(Inner, 352, [primes, extended, own.data, own_factor.data, kept, special, added.a.data, added.b.data; keys KEYS]);
+arguments!(Inner, 344, [primes, extended, own.data, own_factor.data, kept, special, added.a.data, added.b.data, special_products; keys KEYS]);
 arguments!(Whole, 104, [primes, extended, own.data, own_factor.data]);
-arguments!(Finish, 416, [primes, closing, moved, kept, added.a.data, added.b.data; targets KEYS]);
+arguments!(Finish, 376, [primes, closing, moved, kept, operand.data; targets KEYS]);
 
 pub(super) struct Switch {
     inner_fused: Kernel<Inner>,
     inner_flat: Kernel<Inner>,
     whole: Kernel<Whole>,
-    finish_both: Kernel<Finish>,
-    finish_part: Kernel<Finish>,
+    finish_switch: Kernel<Finish>,
     finish_rescale: Kernel<Finish>,
     /// Shared memory of an inner product, which fetches ahead.
     ahead_shared: u32,
@@ -150,8 +146,7 @@ impl Switch {
             inner_fused: load(device, format!("inner_{lb}_fused_{suffix}"), threads)?,
             inner_flat: load(device, format!("inner_{lb}_flat_{suffix}"), FLAT_THREADS)?,
             whole: load(device, format!("whole_{lb}_{suffix}"), threads)?,
-            finish_both: finish("both")?,
-            finish_part: finish("part")?,
+            finish_switch: finish("switch")?,
             finish_rescale: finish("rescale")?,
             ahead_shared,
         };
@@ -221,22 +216,15 @@ impl Kernels {
     /// # Safety
     /// As [`Kernel::launch`].
     pub unsafe fn finish_switch(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
-        let (tiles, _, shared) = pass_b_shape(self.log_n);
-        let (limbs, items) = (
-            arguments.basis.limbs,
-            arguments.polynomials / arguments.parts,
-        );
-        // SAFETY: the caller's promise; each part has its own rows.
+        let (grid, shared) = self.pass_b_grid(arguments.basis.limbs, arguments.polynomials);
+        let (_, threads, _) = pass_b_shape(self.log_n);
+        // A thread fetches its words of what was kept ahead.
+        let shared = shared + (threads << LOG_HELD) * 8;
+        // SAFETY: the caller's promise.
         unsafe {
-            if tiles * limbs * items >= ENOUGH_BLOCKS * self.multiprocessors {
-                self.switch
-                    .finish_both
-                    .launch(queue, [tiles, limbs, items], 2 * shared, arguments)
-            } else {
-                self.switch
-                    .finish_part
-                    .launch(queue, [tiles, limbs, 2 * items], shared, arguments)
-            }
+            self.switch
+                .finish_switch
+                .launch(queue, grid, shared, arguments)
         }
     }
 

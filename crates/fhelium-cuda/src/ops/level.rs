@@ -4,8 +4,7 @@ use super::Pair;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{
-    Added, Basis, Combination, Finish, ForwardA, InverseA, KEYS, Operand, Outcome, PassB, Source,
-    split,
+    Basis, Combination, Finish, ForwardA, InverseA, KEYS, Operand, Outcome, PassB, Source, split,
 };
 use crate::values::Ciphertext;
 
@@ -82,11 +81,7 @@ impl Context {
             kept: 0,
             moved_stride: (limbs * n) as u64,
             kept_stride: 0,
-            added: Added {
-                a: source,
-                parts: parts as u32,
-                ..Added::NONE
-            },
+            operand: source,
             target_batch_stride: target.batch_stride,
             target_part_stride: target.part_stride,
             basis: self.basis(limbs),
@@ -94,8 +89,6 @@ impl Context {
             batch: ciphertext.items() as u32,
             parts: parts as u32,
             polynomials: polynomials as u32,
-            scaled: 1,
-            unused: 0,
             targets: [0; KEYS],
             galois: [1; KEYS],
             galois_inverse: [1; KEYS],

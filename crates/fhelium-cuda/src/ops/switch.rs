@@ -1,21 +1,25 @@
 //! Hybrid key switching (K. Han, D. Ki, "Better Bootstrapping for Approximate Homomorphic
-//! Encryption", CT-RSA 2020), as fhelium_ckks does it, in nine launches where the device is filled, eleven where it is not.
+//! Encryption", CT-RSA 2020), as fhelium_ckks does it, in seven launches where the device is filled,
+//! nine where it is not.
 //!
 //! The polynomial d is transformed back, scaled for the conversion as it is; each digit is lifted
-//! to the other primes and transformed; the second pass of those transforms runs straight into the
-//! inner product with the key, and for the special limbs on into the inverse transform's first
-//! pass. The mod-down's conversion is transformed, and the second pass runs into the last step:
-//! the division by P, the addition and the automorphism.
+//! to the other primes, which runs on into the first pass of the transforms there; their second pass
+//! runs straight into the inner product with the key, and for the special limbs on into the inverse
+//! transform's first pass. The mod-down's conversion is transformed likewise, and the second pass
+//! runs into the last step: the division by P and the automorphism.
 //!
-//! A rescale merges into the mod-down. What is added is first multiplied by P and enters the limb
-//! that is dropped, so that the mod-down's result there is the sum's; the conversion then takes the
-//! rescale's rounding in. Residues are those of the two operations one after the other.
+//! What is added to the result, the other parts of the operand or of a product, is multiplied by P and
+//! enters the inner product, where its words are at hand: the mod-down divides it by P again.
+//!
+//! A rescale merges into the mod-down, whose result in the limb that is dropped is that of the sum: the
+//! conversion takes the rescale's rounding in. Residues are those of the two operations one after the
+//! other.
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{
     Added, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, Outcome, PassB, Route,
-    Source, Whole, split,
+    Whole, split,
 };
 use crate::keys::KeySwitchKey;
 use crate::queue::Buffer;
@@ -159,9 +163,7 @@ impl Context {
         unsafe {
             kernels.inverse_b(queue, &pass_b)?;
             kernels.inverse_a(queue, Outcome::Sources, switched.batch, &pass_a)?;
-            kernels.mod_up(queue, switched.batch, &mod_up)?;
-            let rows = switched.batch * digits as usize;
-            kernels.forward_a(queue, Source::Internal, rows, &forward)
+            kernels.mod_up(queue, switched.batch, &mod_up, &forward)
         }
     }
 
@@ -208,7 +210,7 @@ impl Context {
             kept_stride: ((limbs - dropped) * n) as u64,
             special_stride: ((self.special_count() + dropped) * n) as u64,
             added: switched.added,
-            p_dropped: self.tables().special_product(switched.level),
+            special_products: self.tables().special_products(),
             basis,
             log_n: self.parameters().log_n(),
             digits: self.parameters().digits(switched.level) as u32,
@@ -308,8 +310,7 @@ impl Context {
         // SAFETY: both buffers hold their limbs for both halves of each item.
         unsafe {
             kernels.inverse_a(queue, Outcome::Sources, 2 * items, &pass_a)?;
-            kernels.mod_down(queue, 2 * items, &mod_down)?;
-            kernels.forward_a(queue, Source::Internal, 2 * items, &forward)
+            kernels.mod_down(queue, 2 * items, &mod_down, &forward)
         }
     }
 
@@ -330,7 +331,7 @@ impl Context {
             kept: kept.address(),
             moved_stride: stride,
             kept_stride: stride,
-            added: switched.added,
+            operand: Operand::NONE,
             target_batch_stride: 2 * stride,
             target_part_stride: stride,
             basis: self.basis(kept_limbs),
@@ -338,8 +339,6 @@ impl Context {
             batch: switched.batch as u32,
             parts: 2,
             polynomials: (2 * switched.batch * round.len()) as u32,
-            scaled: u32::from(switched.rescale),
-            unused: 0,
             targets: [0; KEYS],
             galois: [1; KEYS],
             galois_inverse: [1; KEYS],

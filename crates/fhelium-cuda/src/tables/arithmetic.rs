@@ -1,7 +1,7 @@
 //! Constants in the forms that the cores take.
 
 use super::product;
-use crate::kernels::{Core, Factor, STEP, TILE_TARGETS};
+use crate::kernels::{Core, Factor, STEP};
 use fhelium_ckks::arith::Modulus;
 
 /// A fixed factor's word: a centred double's bits, or the integer.
@@ -24,22 +24,19 @@ pub(super) fn fixed_factor(core: Core, modulus: Modulus, w: u64) -> Factor {
     }
 }
 
+/// A fixed factor's words.
+pub(super) fn factor_words(core: Core, modulus: Modulus, w: u64) -> [u64; 2] {
+    let Factor { w, shoup } = fixed_factor(core, modulus, w);
+    [w, shoup]
+}
+
 /// `Scale` in ntt.cu.
 pub(super) fn scale_words(core: Core, modulus: Modulus, sum: u64, difference: u64) -> [u64; 4] {
-    two_factors(core, modulus, sum, difference)
-}
-
-/// `Closing` in switch.cu.
-pub(super) fn closing_words(core: Core, modulus: Modulus, moved: u64, added: u64) -> [u64; 4] {
-    two_factors(core, modulus, moved, added)
-}
-
-fn two_factors(core: Core, modulus: Modulus, first: u64, second: u64) -> [u64; 4] {
-    let (first, second) = (
-        fixed_factor(core, modulus, first),
-        fixed_factor(core, modulus, second),
+    let ([sum, sum_shoup], [difference, difference_shoup]) = (
+        factor_words(core, modulus, sum),
+        factor_words(core, modulus, difference),
     );
-    [first.w, first.shoup, second.w, second.shoup]
+    [sum, sum_shoup, difference, difference_shoup]
 }
 
 /// A row of factors of a base conversion from primes with product Q to `target`: Q/q_i for each
@@ -63,46 +60,32 @@ pub(super) fn conversion_row(
     row
 }
 
-/// The multipliers of a base conversion as a product of matrices, see matrix.cuh: for each tile of
-/// targets, step and lane a multiplier's pieces m1 and m0. The pieces of a step are those of each
-/// source, low and high, of the quotient v, and with `rest` of a rescale's rest, which is multiplied
-/// by Q.
-pub(super) fn matrix_words(
-    from: &[Modulus],
-    to: &[Modulus],
-    pieces: usize,
-    rest: bool,
-) -> Vec<u64> {
+/// The multipliers of a base conversion as a product of matrices, see matrix.cuh: for each target a
+/// row of the pieces m1 and m0 of each multiplier. Behind the sources comes one that is multiplied by
+/// their product Q: a rescale's rest less the quotient.
+pub(super) fn matrix_words(from: &[Modulus], to: &[Modulus], pieces: usize) -> Vec<u64> {
     let multiplier = |target: Modulus, piece: usize| {
-        let base = match piece.checked_sub(2 * from.len()) {
-            None => {
-                let index = piece / 2;
-                product(&[&from[..index], &from[index + 1..]].concat(), target)
+        // Pieces come in eights: the low ones of four sources, then their high ones.
+        let source = piece / (2 * STEP) * STEP + piece % STEP;
+        let base = match source {
+            source if source < from.len() => {
+                product(&[&from[..source], &from[source + 1..]].concat(), target)
             }
-            Some(0) => target.neg(product(from, target)),
-            Some(1 | 2) if rest => product(from, target),
-            Some(_) => 0,
+            source if source == from.len() => product(from, target),
+            _ => 0,
         };
         // The high piece stands for itself times 2^25.
-        let high = if piece < 2 * from.len() {
-            piece % 2 == 1
-        } else {
-            piece == 2 * from.len() + 2
-        };
-        let scale = if high { target.reduce(1 << CUT) } else { 1 };
+        let is_high = piece / STEP % 2 == 1;
+        let scale = if is_high { target.reduce(1 << CUT) } else { 1 };
         target.centered(target.mul(base, scale))
     };
-    let mut words = Vec::new();
-    for tile in to.chunks(TILE_TARGETS) {
-        for step in 0..pieces / STEP {
-            for lane in 0..TILE_TARGETS * STEP {
-                let value = tile
-                    .get(lane / STEP)
-                    .map_or(0, |&target| multiplier(target, step * STEP + lane % STEP));
-                let high = (value + (1 << (CUT - 1))) >> CUT;
-                let low = value - (high << CUT);
-                words.extend([(high as f64).to_bits(), (low as f64).to_bits()]);
-            }
+    let mut words = Vec::with_capacity(2 * pieces * to.len());
+    for &target in to {
+        for piece in 0..pieces {
+            let value = multiplier(target, piece);
+            let high = (value + (1 << (CUT - 1))) >> CUT;
+            let low = value - (high << CUT);
+            words.extend([(high as f64).to_bits(), (low as f64).to_bits()]);
         }
     }
     words

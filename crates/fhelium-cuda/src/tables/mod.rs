@@ -4,12 +4,10 @@ mod arithmetic;
 mod scheme;
 
 use crate::error::Result;
-use crate::kernels::{
-    Core, Factor, LAST_STEP, LOG_HELD, matrix_pieces, quotient_place, row_words, split,
-};
+use crate::kernels::{Conversion, Core, Factor, LAST_STEP, LOG_HELD, quotient_place, split};
 use crate::queue::{Buffer, Queue};
 use arithmetic::{
-    closing_words, conversion_row, factor_word, fixed_factor, matrix_words, scale_words,
+    conversion_row, factor_word, factor_words, fixed_factor, matrix_words, scale_words,
 };
 use fhelium_ckks::arith::{Modulus, order::bit_reverse, primes::primitive_root};
 use fhelium_ckks::{CkksError, Parameters};
@@ -42,14 +40,14 @@ struct Places {
     down_factors: usize,
     down_matrices: Option<usize>,
     closing: usize,
+    special_products: usize,
     /// By level.
     up_scales: Vec<usize>,
     up_factors: Vec<usize>,
     closing_rescaled: Vec<usize>,
     rescale: Vec<usize>,
-    /// 1/P and P modulo the level's prime.
+    /// 1/P modulo the level's prime.
     special_inverse: Vec<Factor>,
-    special_product: Vec<Factor>,
 }
 
 impl Tables {
@@ -57,7 +55,12 @@ impl Tables {
     ///
     /// # Errors
     /// Out of memory.
-    pub fn new(parameters: &Parameters, core: Core, queue: &Arc<Queue>) -> Result<Self> {
+    pub fn new(
+        parameters: &Parameters,
+        core: Core,
+        conversions: (Conversion, Conversion),
+        queue: &Arc<Queue>,
+    ) -> Result<Self> {
         let all = parameters
             .moduli()
             .iter()
@@ -73,6 +76,7 @@ impl Tables {
         let mut builder = Builder {
             parameters,
             core,
+            conversions,
             moduli: &moduli,
             last_twiddles,
             words: Vec::new(),
@@ -81,10 +85,8 @@ impl Tables {
         let constants = queue.upload(&builder.words)?;
         Ok(Tables {
             level_primes,
-            up_row: matrix_pieces(core, digit_size, false)
-                .unwrap_or_else(|| row_words(core, digit_size)) as u32,
-            down_row: matrix_pieces(core, specials, true)
-                .unwrap_or_else(|| row_words(core, specials)) as u32,
+            up_row: conversions.0.row(core, digit_size) as u32,
+            down_row: conversions.1.row(core, specials) as u32,
             scheme: Scheme::new(parameters, &moduli, queue)?,
             moduli,
             primes,
@@ -161,9 +163,9 @@ impl Tables {
         self.places.special_inverse[level]
     }
 
-    /// P modulo the level's prime.
-    pub fn special_product(&self, level: usize) -> Factor {
-        self.places.special_product[level]
+    /// P modulo each prime of a level.
+    pub fn special_products(&self) -> u64 {
+        self.at(self.places.special_products)
     }
 }
 
@@ -277,6 +279,7 @@ fn minus_inverse(p: u64) -> u64 {
 struct Builder<'a> {
     parameters: &'a Parameters,
     core: Core,
+    conversions: (Conversion, Conversion),
     moduli: &'a [Modulus],
     last_twiddles: Vec<u64>,
     words: Vec<u64>,
@@ -300,46 +303,48 @@ impl Builder<'_> {
         });
         places.down_factors = self.words.len();
         let place = quotient_place(core, special.len(), special.len());
-        let down_row = row_words(core, special.len());
+        let down_row = Conversion::Rows.row(core, special.len());
         for &target in level_moduli {
             let row = conversion_row(core, special, target, place, down_row);
             self.words.extend(row);
         }
-        places.down_matrices = matrix_pieces(core, special.len(), true).map(|pieces| {
+        if let Conversion::Matrix(pieces) = self.conversions.1 {
             // A matrix is read 16 bytes at a time.
             self.words.resize(self.words.len().next_multiple_of(2), 0);
             let start = self.words.len();
             self.words
-                .extend(matrix_words(special, level_moduli, pieces, true));
-            start
-        });
+                .extend(matrix_words(special, level_moduli, pieces));
+            places.down_matrices = Some(start);
+        }
         let special_product = |q: Modulus| product(special, q);
         let inverse = |q: Modulus, value: u64| q.inverse(value).map_err(CkksError::from);
 
         places.closing = self.words.len();
         for &q in level_moduli {
             let moved = inverse(q, special_product(q))?;
-            self.words.extend(closing_words(core, q, moved, 1));
+            self.words.extend(factor_words(core, q, moved));
         }
-        let up_row = row_words(core, parameters.digit_size());
+        places.special_products = self.words.len();
+        for &q in level_moduli {
+            let product = special_product(q);
+            self.words.extend(factor_words(core, q, product));
+        }
+        let up_row = Conversion::Rows.row(core, parameters.digit_size());
         for (level, &dropped) in level_moduli.iter().enumerate() {
-            places
-                .special_product
-                .push(fixed_factor(core, dropped, special_product(dropped)));
             let special_inverse = inverse(dropped, special_product(dropped))?;
             places
                 .special_inverse
                 .push(fixed_factor(core, dropped, special_inverse));
             places.closing_rescaled.push(self.words.len());
             for &q in &level_moduli[..level] {
-                let added = inverse(q, q.reduce(dropped.value()))?;
-                let moved = q.mul(added, inverse(q, special_product(q))?);
-                self.words.extend(closing_words(core, q, moved, added));
+                let rescaled = inverse(q, q.reduce(dropped.value()))?;
+                let moved = q.mul(rescaled, inverse(q, special_product(q))?);
+                self.words.extend(factor_words(core, q, moved));
             }
             places.rescale.push(self.words.len());
             for &q in &level_moduli[..level] {
                 let factor = inverse(q, q.reduce(dropped.value()))?;
-                self.words.extend(closing_words(core, q, factor, factor));
+                self.words.extend(factor_words(core, q, factor));
             }
             let mut cofactors = vec![1; moduli.len()];
             for digit in 0..parameters.digits(level) {
@@ -353,9 +358,8 @@ impl Builder<'_> {
             let targets = [&level_moduli[..=level], special].concat();
             for digit in 0..parameters.digits(level) {
                 let own = &moduli[parameters.digit_range(level, digit)];
-                if let Some(pieces) = matrix_pieces(core, parameters.digit_size(), false) {
-                    self.words
-                        .extend(matrix_words(own, &targets, pieces, false));
+                if let Conversion::Matrix(pieces) = self.conversions.0 {
+                    self.words.extend(matrix_words(own, &targets, pieces));
                     continue;
                 }
                 let place = quotient_place(core, parameters.digit_size(), own.len());

@@ -7,27 +7,25 @@ namespace {
 
 struct Warp {
     double multipliers[2][32];
-    double pieces[32][4];
+    double pieces[32];
 };
 Warp warps[32];
 
 }  // namespace
 
-void multiply_step(Tile& tile, double m1, double m0, const double (&pieces)[4]) {
+void multiply_step(double (&high)[2], double (&low)[2], double m1, double m0, double piece) {
     Warp& warp = warps[threadIdx.x / 32];
     const unsigned lane = threadIdx.x % 32;
     warp.multipliers[0][lane] = m1;
     warp.multipliers[1][lane] = m0;
-    for (int j = 0; j < 4; ++j) warp.pieces[lane][j] = pieces[j];
+    warp.pieces[lane] = piece;
     fh_barrier();
     for (int half = 0; half < 2; ++half)
-        for (int j = 0; j < 4; ++j)
-            for (int i = 0; i < 2; ++i)
-                for (unsigned k = 0; k < 4; ++k) {
-                    const unsigned column = 2 * (lane % 4) + i;
-                    double& sum = tile.sums[half][j][i];
-                    sum = fma(warp.multipliers[half][lane / 4 * 4 + k],
-                              warp.pieces[column * 4 + k][j], sum);
-                }
+        for (int i = 0; i < 2; ++i)
+            for (unsigned k = 0; k < 4; ++k) {
+                const unsigned column = 2 * (lane % 4) + i;
+                double& sum = half == 0 ? high[i] : low[i];
+                sum = fma(warp.multipliers[half][lane / 4 * 4 + k], warp.pieces[column * 4 + k], sum);
+            }
     fh_barrier();
 }

@@ -1,0 +1,144 @@
+// Base conversions from few primes that run on into pass A of the forward transforms of what they give:
+// a thread lifts the residues that it then transforms. In FAST; convert.cu has the others.
+//
+// A target's lift reads all sources anew, which few of them make worth while: it saves writing and
+// reading what is lifted, and a launch.
+//
+// Grids: (tiles of 2^LB columns, targets, polynomials or their digits).
+
+#include "convert.cuh"
+#include "launch.cuh"
+#include "ntt.cuh"
+
+namespace {
+
+// Residues that are lifted at once; the sums of more do not fit the registers.
+constexpr int LIFTED = 4;
+// Sums of products modulo one target: of each source, of the quotient and of the rest, which are fewer
+// than FH_SUM_TERMS.
+struct Sums {
+    double hi[LIFTED], lo[LIFTED];
+
+    __device__ __forceinline__ Sums() {
+#pragma unroll
+        for (int c = 0; c < LIFTED; ++c) hi[c] = FH_SUM_BASE, lo[c] = 0.0;
+    }
+    __device__ __forceinline__ void add(const double (&x)[LIFTED], u64 factor) {
+#pragma unroll
+        for (int c = 0; c < LIFTED; ++c) f64_sum_add(&hi[c], &lo[c], x[c], fh_from_bits(factor));
+    }
+    __device__ __forceinline__ double value(int c, const Prime& p) const {
+        return f64_sum_reduce(hi[c], lo[c], p.p_f64, p.inv_p);
+    }
+};
+
+// Gives EACH every source of LIFTED residues, centred, and at last their quotients; PLACE(c) is where
+// in a limb residue c is.
+template <class Place, class Each>
+__device__ __forceinline__ void for_sources(const u64* source, const Prime* primes, u32 count,
+                                            u32 log_n, Place place, Each each) {
+    Quotient quotients[LIFTED];
+    double values[LIFTED];
+    for (u32 i = 0; i < count; ++i) {
+        const u64* limb = source + ((u64)i << log_n);
+#pragma unroll
+        for (int c = 0; c < LIFTED; ++c)
+            values[c] = quotients[c].add(__ldg(limb + place(c)), primes[i]);
+        each(i, values);
+    }
+#pragma unroll
+    for (int c = 0; c < LIFTED; ++c) values[c] = quotients[c].value();
+    each(count, values);
+}
+
+template <int LA>
+__device__ __forceinline__ void transform_lifted(double (&x)[HELD], u64* target, const Prime& prime,
+                                                 const TileA<LA>& tile) {
+    FH_SHARED(scratch);
+    const F64Core core(prime);
+    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<double*>(scratch), core,
+                                      Twiddles(prime.forward, LA + tile.log_b), 1, 0, tile.t,
+                                      tile.column);
+#pragma unroll
+    for (int h = 0; h < HELD; ++h)
+        target[tile.at(last_position<LA>(tile.t, h))] = core.store_lazy(core.reduce(x[h]));
+}
+
+// factors: [digit][limbs][row]. A digit's targets are all limbs but its own.
+template <int LA>
+__device__ __forceinline__ void mod_up_a(const ModUp& args) {
+    const u32 digit = blockIdx.z % args.digits, poly = blockIdx.z / args.digits;
+    const u32 own = digit * args.digit_size;
+    const u32 count = min(args.digit_size, args.digit_limbs - own);
+    const u32 limb = blockIdx.y < own ? blockIdx.y : blockIdx.y + count;
+    // The last digit, which may have fewer primes of its own, has more targets.
+    if (limb >= args.basis.limbs) return;
+    const TileA<LA> tile(args.log_n - LA);
+    const Prime& prime = args.primes[prime_of(args.basis, limb)];
+    const u64* source = args.source + poly * args.source_stride + ((u64)own << args.log_n);
+    const u64* row = args.factors + ((u64)digit * args.basis.limbs + limb) * args.row;
+    double x[HELD];
+#pragma unroll
+    for (int first = 0; first < HELD; first += LIFTED) {
+        Sums sums;
+        for_sources(source, args.primes + own, count, args.log_n,
+                    [&](int c) { return tile.at(first_position<LA>(tile.t, first + c)); },
+                    [&](u32 i, const double(&values)[LIFTED]) { sums.add(values, __ldg(row + i)); });
+#pragma unroll
+        for (int c = 0; c < LIFTED; ++c) x[first + c] = sums.value(c, prime);
+    }
+    transform_lifted<LA>(x, args.target + blockIdx.z * args.target_stride + ((u64)limb << args.log_n),
+                         prime, tile);
+}
+
+// factors: [limbs, then the dropped prime][row].
+template <int LA>
+__device__ __forceinline__ void mod_down_a(const ModDown& args) {
+    const u32 limb = blockIdx.y;
+    const TileA<LA> tile(args.log_n - LA);
+    const Prime& prime = args.primes[prime_of(args.basis, limb)];
+    const Prime& q = args.primes[args.basis.limbs];
+    const u64* source = args.source + blockIdx.z * args.source_stride;
+    const u64* row = args.factors + (u64)limb * args.row;
+    const u64* dropped_row = args.factors + (u64)args.basis.limbs * args.row;
+    double x[HELD];
+#pragma unroll
+    for (int first = 0; first < HELD; first += LIFTED) {
+        const auto place = [&](int c) { return tile.at(first_position<LA>(tile.t, first + c)); };
+        Sums sums;
+        if (args.dropped == 0) {
+            for_sources(source, args.primes + args.special_first, args.specials, args.log_n, place,
+                        [&](u32 i, const double(&values)[LIFTED]) { sums.add(values, __ldg(row + i)); });
+        } else {
+            Sums dropped;
+            for_sources(source, args.primes + args.special_first, args.specials, args.log_n, place,
+                        [&](u32 i, const double(&values)[LIFTED]) {
+                            sums.add(values, __ldg(row + i));
+                            dropped.add(values, __ldg(dropped_row + i));
+                        });
+            double rest[LIFTED];
+#pragma unroll
+            for (int c = 0; c < LIFTED; ++c) {
+                const u64 word = __ldg(source + ((u64)args.specials << args.log_n) + place(c));
+                rest[c] = rest_of(dropped.value(c, q), word, args.p_inverse, q);
+            }
+            sums.add(rest, __ldg(row + args.specials + 1));
+        }
+#pragma unroll
+        for (int c = 0; c < LIFTED; ++c) x[first + c] = sums.value(c, prime);
+    }
+    transform_lifted<LA>(x, args.target + blockIdx.z * args.target_stride + ((u64)limb << args.log_n),
+                         prime, tile);
+}
+
+}  // namespace
+
+#define CONVERT_A(LA)                                                                      \
+    FH_KERNEL(mod_up_a_##LA##_fast, THREADS_A<LA>, 1024 / THREADS_A<LA>, ModUp, mod_up_a<LA>) \
+    FH_KERNEL(mod_down_a_##LA##_fast, THREADS_A<LA>, 768 / THREADS_A<LA>, ModDown, mod_down_a<LA>)
+
+CONVERT_A(5)
+CONVERT_A(6)
+CONVERT_A(7)
+CONVERT_A(8)
+CONVERT_A(9)
