@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::error::{CudaError, Result};
 use crate::kernels::{Basis, Conversion, Core, Kernels, Operand, TensorKernels};
-use crate::queue::{Buffer, MemoryUse, Queue};
+use crate::queue::{Buffer, MemoryUse, Queue, Turn};
 use crate::tables::Tables;
 use crate::unit_times::UnitTimes;
 use crate::values::{Ciphertext, Plaintext};
@@ -323,7 +323,8 @@ impl Context {
         .into())
     }
 
-    /// Makes this context's next work wait for the queues that operands come from.
+    /// Makes this context's next work wait for the queues that operands come from, and keeps other
+    /// threads' operations out of it.
     ///
     /// # Errors
     /// [`CudaError::OtherDevice`] for an operand of another device, [`CudaError::Capture`] for one
@@ -333,6 +334,7 @@ impl Context {
         operation: &'static str,
         operands: &[(&'static str, &'a Buffer)],
     ) -> Result<Joined<'a>> {
+        let turn = self.0.queue.lock()?;
         let mut others = Vec::new();
         for &(what, buffer) in operands {
             self.0.queue.refuse_placeholder(buffer)?;
@@ -366,6 +368,7 @@ impl Context {
         Ok(Joined {
             here: &self.0.queue,
             others,
+            _turn: turn,
         })
     }
 
@@ -385,6 +388,8 @@ impl Context {
 pub(crate) struct Joined<'a> {
     here: &'a Queue,
     others: Vec<&'a Arc<Queue>>,
+    /// What another thread records or captures is not where this work belongs.
+    _turn: Turn<'a>,
 }
 
 impl Joined<'_> {

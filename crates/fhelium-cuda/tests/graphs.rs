@@ -274,6 +274,38 @@ fn replays_from_several_threads_do_not_mix() {
     });
 }
 
+/// Guards that what another thread does meanwhile is no part of a recording, and is not refused as if
+/// it were: here it downloads a value that has to be waited for.
+#[test]
+fn a_recording_is_of_one_thread() {
+    if !has_kernels() {
+        return;
+    }
+    let mut bench = bench();
+    let a = bench.ciphertext(3, 2, &[]);
+    let device = &bench.device;
+    let other = Context::new(&bench.host, &open(), ContextOptions::default()).unwrap();
+    let there = other.upload(&a).unwrap();
+    let input = [device.upload(&a).unwrap()];
+    let begun = std::sync::Barrier::new(2);
+    let found = std::thread::scope(|scope| {
+        let mut meanwhile = None;
+        let graph = device.capture(&input, |inputs| {
+            meanwhile = Some(scope.spawn(|| {
+                begun.wait();
+                device.download(&there)
+            }));
+            begun.wait();
+            // Long enough for the other thread to get to the queue, which it waits for.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            device.negate(&inputs[0]).map(|a| vec![a])
+        });
+        assert_eq!(graph.unwrap().steps(), 1);
+        meanwhile.unwrap().join().unwrap()
+    });
+    assert_eq!(found.unwrap().data(), a.data());
+}
+
 /// Guards that replays settle on one way, on whatever streams they are, with the residues all along.
 #[test]
 fn the_faster_way_is_known_after_some_replays() {

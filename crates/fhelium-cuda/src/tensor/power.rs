@@ -49,13 +49,13 @@ impl Context {
                 Ok(())
             };
         }
+        let _turn = self.queue().lock()?;
         if self.queue().is_capturing() {
             return Err(CudaError::Capture {
                 operation: name,
                 remedy: "the exponents' signs decide; raise to a constant, or cast the base to a float",
             });
         }
-        let _turn = self.queue().lock()?;
         let joined = self.join(name, &[("exponent", &exponent.data)])?;
         let found = self.queue().upload(&[0])?;
         let strides = [exponent.strides(), &vec![0; exponent.ndim()]];
