@@ -133,9 +133,16 @@ __device__ __forceinline__ void mod_down_a(const ModDown& args) {
 
 }  // namespace
 
-#define CONVERT_A(LA)                                                                      \
-    FH_KERNEL(mod_up_a_##LA##_fast, THREADS_A<LA>, 1024 / THREADS_A<LA>, ModUp, mod_up_a<LA>) \
-    FH_KERNEL(mod_down_a_##LA##_fast, THREADS_A<LA>, 768 / THREADS_A<LA>, ModDown, mod_down_a<LA>)
+// Blocks of 1024 or 768 threads together share a multiprocessor's registers, of fewer for other targets
+// than sm_90, where that would spill.
+template <int LA>
+constexpr int RESIDENT_UP = (1024 - 256 * FEWER) / THREADS_A<LA>;
+template <int LA>
+constexpr int RESIDENT_DOWN = (LA == 9 ? 512 : 768 - 256 * FEWER) / THREADS_A<LA>;
+
+#define CONVERT_A(LA)                                                                       \
+    FH_KERNEL(mod_up_a_##LA##_fast, THREADS_A<LA>, RESIDENT_UP<LA>, ModUp, mod_up_a<LA>)     \
+    FH_KERNEL(mod_down_a_##LA##_fast, THREADS_A<LA>, RESIDENT_DOWN<LA>, ModDown, mod_down_a<LA>)
 
 CONVERT_A(5)
 CONVERT_A(6)
