@@ -17,8 +17,8 @@ pub struct Target {
 
 /// What work on residues costs: nanoseconds, with all of a machine at work.
 ///
-/// Only their ratios decide anything. The constants are of machines that were measured; rates that
-/// are measured anew are rounded, so that one machine gives the same decisions at each start.
+/// Only their ratios decide anything. The constants are estimates, the GPU's from the bandwidth and the
+/// launches of an H200; rates that are measured are rounded, so that one machine gives the same decisions at each start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Starting an operation.
