@@ -5,7 +5,7 @@ use super::backend::PyOperationBackend;
 use super::cache::CacheChoice;
 use super::compilation::PyCompilation;
 use super::held::Holds;
-use super::passes::PyPipeline;
+use super::pipeline::PyPipeline;
 use super::signature::PyCallSignature;
 use super::specialization::{PySpecialization, run};
 use crate::errors::IntoPython;

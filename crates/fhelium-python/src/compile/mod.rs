@@ -8,6 +8,7 @@ mod compilation;
 mod held;
 mod materials;
 mod passes;
+mod pipeline;
 mod requirements;
 mod signature;
 mod specialization;
@@ -18,9 +19,9 @@ pub use callable::PyCallableCore;
 pub use compilation::PyCompilation;
 pub use passes::{
     PyBufferPlanning, PyConstantEncodings, PyDeadValues, PyLinearFusion, PyLowerToCkks, PyPass,
-    PyPassReport, PyPipeline, PyPythonPass, PyRescaleJoining, PyReuse, PyRotationHoisting,
-    PyRouteSelection, default_pipeline,
+    PyPassReport, PyPythonPass, PyRescaleJoining, PyReuse, PyRotationHoisting, PyRouteSelection,
 };
+pub use pipeline::{PyPipeline, default_pipeline};
 pub use requirements::{PyRequirements, program_requirements};
 pub use signature::{PyArgumentSignature, PyCallSignature};
 pub use specialization::{PyExecutable, PySpecialization};
