@@ -2,9 +2,9 @@
 
 use crate::arrays::{tensor_from, tensor_to_python};
 use crate::errors::{OrRaise, bad_argument};
+use crate::ir::dtype_name;
 use fhelium_runtime::cuda::captured_stream;
 use fhelium_runtime::cuda::dlpack::{CUDA, Shared};
-use fhelium_runtime::ir::DType;
 use fhelium_runtime::{Array, Device, Engine, Placed};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -213,18 +213,6 @@ struct Exported(NonNull<c_void>);
 
 // SAFETY: DLPack's structures may be handed from thread to thread.
 unsafe impl Send for Exported {}
-
-fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::I32 => "int32",
-        DType::I64 => "int64",
-        DType::F32 => "float32",
-        DType::F64 => "float64",
-        DType::C64 => "complex64",
-        DType::C128 => "complex128",
-    }
-}
 
 /// Another library's array on a GPU, or one of these; `None` for what is elsewhere.
 pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {

@@ -10,7 +10,7 @@ pub use attributes::{attributes_from, attributes_to_python, operation_from_name}
 pub use builder::PyProgramBuilder;
 pub use outputs::{PyOutput, literal_to_python};
 pub use program::{PyOperation, PyProgram};
-pub use types::PyType;
+pub use types::{PyType, dtype_name};
 
 use fhelium_ir::Location;
 
