@@ -11,14 +11,7 @@ import pytest
 import fhelium as fh
 from fhelium.errors import ArgumentError, DeviceError
 
-pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_gpu() -> None:
-    problem = fh.build_info()["cuda"]["problem"]
-    if problem is not None:
-        pytest.skip(problem)
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_a_gpu")]
 
 
 class Foreign:
@@ -110,10 +103,7 @@ def test_functions_of_arrays_run_where_they_are() -> None:
 
 
 @pytest.fixture(scope="module")
-def engine() -> fh.Engine:
-    problem = fh.build_info()["cuda"]["problem"]
-    if problem is not None:
-        pytest.skip(problem)
+def engine(needs_a_gpu: None) -> fh.Engine:
     parameters = fh.Parameters(depth=2, scale_bits=40, log_n=10, allow_insecure=True)
     return fh.Engine(parameters, device="cuda")
 

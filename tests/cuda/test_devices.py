@@ -18,11 +18,8 @@ SMALL: dict[str, Any] = {"depth": 3, "scale_bits": 40, "log_n": 10, "allow_insec
 
 
 @pytest.fixture(scope="module")
-def pair() -> tuple[fh.Engine, fh.Engine, fh.KeySet]:
+def pair(needs_a_gpu: None) -> tuple[fh.Engine, fh.Engine, fh.KeySet]:
     """An engine on the GPU, one on the CPU, and the GPU's keys, in use on both."""
-    problem = fh.build_info()["cuda"]["problem"]
-    if problem is not None:
-        pytest.skip(problem)
     gpu = fh.Engine(fh.Parameters(**SMALL), device="cuda")
     cpu = fh.Engine(gpu.parameters)
     keys = gpu.keygen(rotations=[1], conjugation=True)

@@ -14,16 +14,9 @@ import pytest
 
 import fhelium as fh
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+pytestmark = [pytest.mark.gpu, pytest.mark.slow, pytest.mark.usefixtures("needs_a_gpu")]
 
 SMALL: dict[str, Any] = {"depth": 3, "scale_bits": 40, "log_n": 12, "allow_insecure": True}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def needs_a_gpu() -> None:
-    problem = fh.build_info()["cuda"]["problem"]
-    if problem is not None:
-        pytest.skip(problem)
 
 
 def resident_bytes() -> int:

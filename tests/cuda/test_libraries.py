@@ -9,14 +9,7 @@ import pytest
 
 import fhelium as fh
 
-pytestmark = pytest.mark.gpu
-
-
-@pytest.fixture(autouse=True)
-def _needs_a_gpu() -> None:
-    problem = fh.build_info()["cuda"]["problem"]
-    if problem is not None:
-        pytest.skip(problem)
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_a_gpu")]
 
 
 @pytest.fixture
@@ -35,10 +28,7 @@ def parts(engine: fh.Engine) -> Any:
 
 
 @pytest.fixture(scope="module")
-def engine() -> fh.Engine:
-    problem = fh.build_info()["cuda"]["problem"]
-    if problem is not None:
-        pytest.skip(problem)
+def engine(needs_a_gpu: None) -> fh.Engine:
     parameters = fh.Parameters(depth=3, scale_bits=40, log_n=12, allow_insecure=True)
     return fh.Engine(parameters, device="cuda")
 
