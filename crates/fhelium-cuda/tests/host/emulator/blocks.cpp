@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 Index threadIdx, blockIdx, gridDim;
+unsigned fh_threads;
 unsigned fh_lanes[1024];
 
 namespace {
@@ -21,9 +22,14 @@ struct Fiber {
     ucontext_t start;
     jmp_buf at;
     bool started, done;
+    // It waits until so many threads have come to the barrier.
+    unsigned barrier;
+    uint64_t awaited;
 };
 
 std::vector<Fiber*> fibers;
+// Threads that have come to each barrier since the block began.
+uint64_t arrived[FIRST_WARP + 32];
 Fiber* current;
 jmp_buf scheduler;
 ucontext_t scheduler_context;
@@ -52,16 +58,25 @@ void resume(Fiber* fiber) {
 
 void run_block(unsigned threads) {
     while (fibers.size() < threads) fibers.push_back(new Fiber);
-    for (unsigned t = 0; t < threads; ++t) fibers[t]->started = fibers[t]->done = false;
+    fh_threads = threads;
+    memset(arrived, 0, sizeof arrived);
+    for (unsigned t = 0; t < threads; ++t) {
+        fibers[t]->started = fibers[t]->done = false;
+        fibers[t]->barrier = fibers[t]->awaited = 0;
+    }
     for (;;) {
-        unsigned done = 0;
+        unsigned done = 0, ran = 0;
         for (unsigned t = 0; t < threads; ++t) {
-            threadIdx = Index{t, 0, 0};
-            if (!fibers[t]->done) resume(fibers[t]);
-            done += fibers[t]->done;
+            Fiber& fiber = *fibers[t];
+            if (!fiber.done && arrived[fiber.barrier] >= fiber.awaited) {
+                threadIdx = Index{t, 0, 0};
+                resume(&fiber);
+                ran += 1;
+            }
+            done += fiber.done;
         }
         if (done == threads) return;
-        if (done != 0) {
+        if (ran == 0) {
             fprintf(stderr, "%s: %u of %u threads left before a barrier\n", running->name, done, threads);
             abort();
         }
@@ -75,8 +90,11 @@ std::map<std::string, Kernel>& kernels() {
 
 }  // namespace
 
-void fh_barrier() {
+void fh_barrier(unsigned barrier, unsigned threads) {
     const Index index = threadIdx;
+    const uint64_t place = arrived[barrier]++;
+    current->barrier = barrier;
+    current->awaited = (place / threads + 1) * threads;
     if (_setjmp(current->at) == 0) _longjmp(scheduler, 1);
     threadIdx = index;
 }

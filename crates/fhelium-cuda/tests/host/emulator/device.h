@@ -52,17 +52,25 @@ inline unsigned long long atomicCAS(unsigned long long* place, unsigned long lon
     return found;
 }
 
-void fh_barrier();
-inline void __syncthreads() { fh_barrier(); }
-inline void __syncwarp() { fh_barrier(); }
+// Waits until so many threads have come to a barrier: 0 is the block's, then those of groups, from
+// FIRST_WARP on the warps'.
+void fh_barrier(unsigned barrier, unsigned threads);
+extern unsigned fh_threads;  // of a block
+constexpr unsigned FIRST_WARP = 16;
+inline void __syncthreads() { fh_barrier(0, fh_threads); }
+inline void sync_group(unsigned group, unsigned threads) { fh_barrier(group, threads); }
+inline void __syncwarp() {
+    const unsigned warp = threadIdx.x / 32;
+    fh_barrier(FIRST_WARP + warp, min(32, fh_threads - warp * 32));
+}
 extern unsigned fh_lanes[1024];
-// All threads of the block take part.
+// All threads of the warp take part.
 inline unsigned __shfl_up_sync(unsigned, unsigned value, unsigned delta) {
     fh_lanes[threadIdx.x] = value;
-    fh_barrier();
+    __syncwarp();
     const unsigned from = threadIdx.x % 32 >= delta ? threadIdx.x - delta : threadIdx.x;
     const unsigned other = fh_lanes[from];
-    fh_barrier();
+    __syncwarp();
     return other;
 }
 uint64_t* fh_shared_memory();

@@ -19,7 +19,7 @@ void multiply_step(double (&high)[2], double (&low)[2], double m1, double m0, do
     warp.multipliers[0][lane] = m1;
     warp.multipliers[1][lane] = m0;
     warp.pieces[lane] = piece;
-    fh_barrier();
+    __syncwarp();
     for (int half = 0; half < 2; ++half)
         for (int i = 0; i < 2; ++i)
             for (unsigned k = 0; k < 4; ++k) {
@@ -27,5 +27,5 @@ void multiply_step(double (&high)[2], double (&low)[2], double m1, double m0, do
                 double& sum = half == 0 ? high[i] : low[i];
                 sum = fma(warp.multipliers[half][lane / 4 * 4 + k], warp.pieces[column * 4 + k], sum);
             }
-    fh_barrier();
+    __syncwarp();
 }
