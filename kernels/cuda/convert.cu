@@ -15,18 +15,6 @@ constexpr int THREADS = 128;
 // What a sum of 64-bit products takes before it is reduced.
 constexpr u32 WIDE_TERMS = 32;
 
-struct Pair {
-    u64 x, y;
-};
-
-__device__ __forceinline__ Pair load_pair(const u64* source) {
-    ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    return Pair{both.x, both.y};
-}
-__device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
-    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
-}
-
 // Two coefficients over the source primes, and their quotients. COUNT sources in registers; 0
 // leaves them in memory.
 template <int COUNT, Mode MODE>
@@ -242,64 +230,8 @@ __device__ __forceinline__ void mod_down(const ModDown& args) {
 
 // ------------------------------------------------------------------------------- matrices
 
-// Coefficients of a block, and words of a source's row in shared memory, padded for its banks.
-constexpr u32 COEFFICIENTS = 128, SOURCE_ROW = COEFFICIENTS + 4;
-// Products that a warp computes at once: more would fill the registers, and fewer warps run.
-constexpr int PRODUCTS = 2;
-constexpr u32 AT_ONCE = PRODUCTS * PRODUCT_COEFFICIENTS;
-
-// Adds the products of some steps; two have four sources, of which a lane has one.
-template <int STEPS>
-__device__ __forceinline__ void multiply_sources(Tile<PRODUCTS>& tile, const u64* column,
-                                                 const u64* multipliers, u32 step) {
-    double m[STEPS][2], values[STEPS][PRODUCTS];
-    load_multipliers(m, multipliers, step);
-#pragma unroll
-    for (int s = 0; s < STEPS; s += 2) {
-#pragma unroll
-        for (int j = 0; j < PRODUCTS; ++j)
-            unpack(column[s / 2 * STEP * SOURCE_ROW + PRODUCT_COEFFICIENTS * j], values[s + 1][j],
-                   values[s][j]);
-    }
-    multiply_steps(tile, m, values);
-}
-
-// A warp's tile of targets, from its coefficients' sources, cut; STORE(target, index of coefficient in
-// the block, two reduced doubles), of which four lanes together fill whole sectors.
-template <class Store>
-__device__ __forceinline__ void multiply_tile(const u64* sources, const u64* factors, u32 row,
-                                              u32 tile_index, const Prime* primes,
-                                              const Basis& basis, Store store) {
-    const u32 lane = threadIdx.x % 32;
-    const u32 target = tile_index * TILE_TARGETS + lane / 4;
-    // A tile may hang over; what is computed there is not stored.
-    const u32 limb = min(target, basis.limbs - 1);
-    const u64* multipliers = factors + (u64)limb * (2 * row);
-    const u32 warp_first = threadIdx.x / 32 * 32;
-#pragma unroll 1
-    for (u32 first = warp_first; first < warp_first + 32; first += AT_ONCE) {
-        Tile<PRODUCTS> tile = {};
-        const u64* column = sources + (lane % 4) * SOURCE_ROW + first + lane / 4;
-        const u32 steps = row / STEP;
-        u32 step = 0;
-#pragma unroll 1
-        for (; step + GROUP <= steps; step += GROUP)
-            multiply_sources<GROUP>(tile, column + step / 2 * STEP * SOURCE_ROW, multipliers, step);
-        if (step < steps)
-            multiply_sources<GROUP / 2>(tile, column + step / 2 * STEP * SOURCE_ROW, multipliers, step);
-        if (target >= basis.limbs) continue;
-        const Prime& prime = primes[prime_of(basis, target)];
-        const double p = prime.p_f64, inv_p = prime.inv_p, two25 = two25_of(prime);
-#pragma unroll
-        for (int j = 0; j < PRODUCTS; ++j) {
-            u64 words[2];
-#pragma unroll
-            for (int i = 0; i < 2; ++i)
-                words[i] = fh_to_bits(join(tile.sums[0][j][i], tile.sums[1][j][i], two25, p, inv_p));
-            store(target, first + PRODUCT_COEFFICIENTS * j + lane % 4 * 2, words[0], words[1]);
-        }
-    }
-}
+// Coefficients of a block, one for each thread.
+constexpr u32 COEFFICIENTS = 128, SOURCE_ROW = PADDED_ROW<COEFFICIENTS>;
 
 // Fetches a thread's coefficient over `count` sources, all at once.
 __device__ __forceinline__ void fetch_sources(u64* own, const u64* source, u32 count, u32 log_n) {
@@ -309,83 +241,51 @@ __device__ __forceinline__ void fetch_sources(u64* own, const u64* source, u32 c
     copy_async_wait<0>();
 }
 
-// The last source, and nothing in the rows of sources that are not there; then the warp may read.
-__device__ __forceinline__ void finish_sources(u64* own, u32 count, double last, u32 rows) {
-    own[count * SOURCE_ROW] = pack(last);
-    for (u32 i = count + 1; i < rows; ++i) own[i * SOURCE_ROW] = pack(0.0);
-    __syncwarp();
-}
-
-// factors: [digit][limbs][pieces] of m1, m0; row: pieces, a multiple of two steps.
 __device__ __forceinline__ void mod_up_matrix(const ModUp& args) {
     FH_SHARED(sources);
-    const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
     const u32 digit = blockIdx.z % args.digits, poly = blockIdx.z / args.digits;
-    const u32 start = digit * args.digit_size;
-    const u32 count = min(args.digit_size, args.digit_limbs - start);
+    const Targets targets = targets_of(args, digit);
+    const u32 tiles = targets.tiles(), end = min((blockIdx.y + 1) * args.chunk, tiles);
+    // Digits of fewer primes have more targets.
+    if (blockIdx.y * args.chunk >= end) return;
     u64* own = sources + threadIdx.x;
-    fetch_sources(own, args.source + poly * args.source_stride + ((u64)start << args.log_n) + at,
-                  count, args.log_n);
-    Quotient quotient;
-#pragma unroll 2
-    for (u32 i = 0; i < count; ++i)
-        own[i * SOURCE_ROW] = pack(quotient.add(own[i * SOURCE_ROW], args.primes[start + i]));
-    finish_sources(own, count, -quotient.value(), args.row / 2);
-    const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
+    fetch_sources(own,
+                  args.source + poly * args.source_stride + ((u64)targets.own << args.log_n) +
+                      blockIdx.x * COEFFICIENTS + threadIdx.x,
+                  targets.own_count, args.log_n);
+    pack_up<SOURCE_ROW>(own, args.primes, args.row, targets);
+    __syncwarp();
     const u64* factors = args.factors + (u64)digit * args.basis.limbs * (2 * args.row);
     u64* target = args.target + blockIdx.z * args.target_stride + blockIdx.x * COEFFICIENTS;
-    const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
 #pragma unroll 1
-    for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile) {
-        // A tile of the digit's own limbs only.
-        if (tile * TILE_TARGETS >= start && (tile + 1) * TILE_TARGETS <= start + count) continue;
-        multiply_tile(sources, factors, args.row, tile, args.primes, args.basis,
-                      [&](u32 limb, u32 coefficient, u64 x, u64 y) {
-                          if (limb - start < count) return;
-                          store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
-                      });
-    }
+    for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile)
+        multiply_tile<SOURCE_ROW>(
+            sources, args.row, tile, args.primes, args.basis, targets,
+            [&](u32, u32 limb) { return factors + (u64)limb * (2 * args.row); },
+            [&](u32, u32 limb, u32 coefficient, u64 x, u64 y) {
+                store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
+            });
 }
 
-// factors: [limbs][pieces] of m1, m0; row: pieces, a multiple of two steps.
 __device__ __forceinline__ void mod_down_matrix(const ModDown& args) {
     FH_SHARED(sources);
-    const u32 at = blockIdx.x * COEFFICIENTS + threadIdx.x;
-    const u64* source = args.source + blockIdx.z * args.source_stride + at;
-    const Prime* specials = args.primes + args.special_first;
-    const u64* rest_row = args.rest_factors + (u64)args.basis.limbs * (args.specials + 2);
-    const Prime& q = args.primes[args.basis.limbs];
-    const u64 dropped = args.dropped == 0 ? 0 : source[(u64)args.specials << args.log_n];
+    const u64* source = args.source + blockIdx.z * args.source_stride +
+                        blockIdx.x * COEFFICIENTS + threadIdx.x;
     u64* own = sources + threadIdx.x;
-    fetch_sources(own, source, args.specials, args.log_n);
-    Quotient quotient;
-    double hi = FH_SUM_BASE, lo = 0.0;
-#pragma unroll 4
-    for (u32 i = 0; i < args.specials; ++i) {
-        const double y = quotient.add(own[i * SOURCE_ROW], specials[i]);
-        own[i * SOURCE_ROW] = pack(y);
-        if (args.dropped == 0) continue;
-        if (i == 10) {
-            lo = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
-            hi = FH_SUM_BASE;
-        }
-        f64_sum_add(&hi, &lo, y, fh_from_bits(__ldg(rest_row + i)));
-    }
-    double last = -quotient.value();
-    if (args.dropped != 0) {
-        f64_sum_add(&hi, &lo, quotient.value(), fh_from_bits(__ldg(rest_row + args.specials)));
-        const double lifted = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
-        last = FH_ADD(last, rest_of(lifted, dropped, args.p_inverse, q));
-    }
-    finish_sources(own, args.specials, last, args.row / 2);
+    fetch_sources(own, source, args.specials + args.dropped, args.log_n);
+    pack_down<SOURCE_ROW>(own, args.primes, args);
+    __syncwarp();
     u64* target = args.target + blockIdx.z * args.target_stride + blockIdx.x * COEFFICIENTS;
-    const u32 tiles = (args.basis.limbs + TILE_TARGETS - 1) / TILE_TARGETS;
-    const u32 end = min((blockIdx.y + 1) * args.chunk, tiles);
+    const Targets targets = targets_of(args);
+    const u32 end = min((blockIdx.y + 1) * args.chunk, targets.tiles());
+#pragma unroll 1
     for (u32 tile = blockIdx.y * args.chunk; tile < end; ++tile)
-        multiply_tile(sources, args.factors, args.row, tile, args.primes, args.basis,
-                      [&](u32 limb, u32 coefficient, u64 x, u64 y) {
-                          store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
-                      });
+        multiply_tile<SOURCE_ROW>(
+            sources, args.row, tile, args.primes, args.basis, targets,
+            [&](u32, u32 limb) { return args.factors + (u64)limb * (2 * args.row); },
+            [&](u32, u32 limb, u32 coefficient, u64 x, u64 y) {
+                store_pair(target + ((u64)limb << args.log_n) + coefficient, x, y);
+            });
 }
 
 }  // namespace

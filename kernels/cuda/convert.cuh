@@ -9,6 +9,10 @@
 #define FHELIUM_CONVERT_CUH
 
 #include "core.cuh"
+#include "ntt.cuh"
+
+// Targets of one tile of a product of matrices.
+constexpr int TILE_TARGETS = 8;
 
 // The quotient v of one coefficient whose sources are canonical doubles, less what centring them
 // takes off: v with the centred sources.
@@ -34,6 +38,7 @@ struct ModUp {
     const u64* source;   // [polynomial][level limbs][N]
     u64* target;         // [polynomial][digit][limbs][N], a digit's own limbs left alone
     const u64* factors;  // [digit][limbs][row], or matrices
+    const Scale* scales;  // for kernels that transform the sources back, by prime
     u64 source_stride;
     u64 target_stride;  // of one digit
     Basis basis;
@@ -44,7 +49,7 @@ struct ModUp {
     u32 chunk;        // targets a block serves, tiles of them for matrices
     u32 row;          // words in a row of factors
 };
-static_assert(sizeof(ModUp) == 88, "src/kernels/convert.rs has the same layout");
+static_assert(sizeof(ModUp) == 96, "src/kernels/convert.rs has the same layout");
 
 // The special limbs of a polynomial over QP to the level's primes: what a mod-down subtracts. With
 // a rescale merged in, the source has one limb more, of the prime q that the rescale drops, and
@@ -56,6 +61,7 @@ struct ModDown {
     u64* target;         // [polynomial][limbs][N]
     const u64* factors;  // [limbs, then the dropped prime][row], or matrices
     const u64* rest_factors;  // matrices only: those rows
+    const Scale* scales;      // for kernels that transform the sources back, by prime
     u64 source_stride;
     u64 target_stride;
     Factor p_inverse;  // 1/P modulo the dropped prime
@@ -67,7 +73,36 @@ struct ModDown {
     u32 chunk;
     u32 row;
 };
-static_assert(sizeof(ModDown) == 112, "src/kernels/convert.rs has the same layout");
+static_assert(sizeof(ModDown) == 120, "src/kernels/convert.rs has the same layout");
+
+// The limbs that a conversion gives: a digit's are all but its own.
+struct Targets {
+    u32 own, own_count, count;
+
+    // Of products of matrices.
+    __device__ __forceinline__ u32 tiles() const { return (count + TILE_TARGETS - 1) / TILE_TARGETS; }
+    __device__ __forceinline__ u32 limb(u32 target) const {
+        return target < own ? target : target + own_count;
+    }
+};
+__device__ __forceinline__ Targets targets_of(const ModUp& args, u32 digit) {
+    const u32 own = digit * args.digit_size, count = min(args.digit_size, args.digit_limbs - own);
+    return Targets{own, count, args.basis.limbs - count};
+}
+__device__ __forceinline__ Targets targets_of(const ModDown& args) {
+    return Targets{args.basis.limbs, 0, args.basis.limbs};
+}
+
+struct Pair {
+    u64 x, y;
+};
+__device__ __forceinline__ Pair load_pair(const u64* source) {
+    ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
+    return Pair{both.x, both.y};
+}
+__device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
+    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
+}
 
 // The rest that a rescale leaves, centred: what the mod-down's result is modulo the dropped prime q,
 // from the lift modulo q and the dropped limb's word.

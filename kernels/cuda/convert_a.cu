@@ -51,30 +51,40 @@ __device__ __forceinline__ void for_sources(const u64* source, const Prime* prim
     each(count, values);
 }
 
+// Asks for the twiddles, which are long on their way.
+template <int LA>
+__device__ __forceinline__ NearTwiddles fetch_forward(const Prime& prime, u32 log_n) {
+    FH_SHARED(scratch);
+    const NearTwiddles twiddles = fetch_twiddles<LA, F64Core>(scratch, Twiddles(prime.forward, log_n),
+                                                              threadIdx.x, THREADS_A<LA>);
+    copy_async_commit();
+    return twiddles;
+}
+
 template <int LA>
 __device__ __forceinline__ void transform_lifted(double (&x)[HELD], u64* target, const Prime& prime,
-                                                 const TileA<LA>& tile) {
+                                                 const NearTwiddles& twiddles, const TileA<LA>& tile) {
     FH_SHARED(scratch);
     const F64Core core(prime);
-    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<double*>(scratch), core,
-                                      Twiddles(prime.forward, LA + tile.log_b), 1, 0, tile.t,
-                                      tile.column);
+    copy_async_wait<0>();
+    __syncthreads();
+    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<double*>(scratch + NEAR_WORDS<LA, F64Core>),
+                                      core, twiddles, 1, 0, tile.t, tile.column, OfBlock());
 #pragma unroll
-    for (int h = 0; h < HELD; ++h)
-        target[tile.at(last_position<LA>(tile.t, h))] = core.store_lazy(core.reduce(x[h]));
+    for (int h = 0; h < HELD; ++h) target[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
 }
 
 // factors: [digit][limbs][row]. A digit's targets are all limbs but its own.
 template <int LA>
 __device__ __forceinline__ void mod_up_a(const ModUp& args) {
     const u32 digit = blockIdx.z % args.digits, poly = blockIdx.z / args.digits;
-    const u32 own = digit * args.digit_size;
-    const u32 count = min(args.digit_size, args.digit_limbs - own);
-    const u32 limb = blockIdx.y < own ? blockIdx.y : blockIdx.y + count;
+    const Targets targets = targets_of(args, digit);
     // The last digit, which may have fewer primes of its own, has more targets.
-    if (limb >= args.basis.limbs) return;
+    if (blockIdx.y >= targets.count) return;
+    const u32 own = targets.own, count = targets.own_count, limb = targets.limb(blockIdx.y);
     const TileA<LA> tile(args.log_n - LA);
     const Prime& prime = args.primes[prime_of(args.basis, limb)];
+    const NearTwiddles twiddles = fetch_forward<LA>(prime, args.log_n);
     const u64* source = args.source + poly * args.source_stride + ((u64)own << args.log_n);
     const u64* row = args.factors + ((u64)digit * args.basis.limbs + limb) * args.row;
     double x[HELD];
@@ -82,13 +92,13 @@ __device__ __forceinline__ void mod_up_a(const ModUp& args) {
     for (int first = 0; first < HELD; first += LIFTED) {
         Sums sums;
         for_sources(source, args.primes + own, count, args.log_n,
-                    [&](int c) { return tile.at(first_position<LA>(tile.t, first + c)); },
+                    [&](int c) { return tile.first(first + c); },
                     [&](u32 i, const double(&values)[LIFTED]) { sums.add(values, __ldg(row + i)); });
 #pragma unroll
         for (int c = 0; c < LIFTED; ++c) x[first + c] = sums.value(c, prime);
     }
     transform_lifted<LA>(x, args.target + blockIdx.z * args.target_stride + ((u64)limb << args.log_n),
-                         prime, tile);
+                         prime, twiddles, tile);
 }
 
 // factors: [limbs, then the dropped prime][row].
@@ -97,6 +107,7 @@ __device__ __forceinline__ void mod_down_a(const ModDown& args) {
     const u32 limb = blockIdx.y;
     const TileA<LA> tile(args.log_n - LA);
     const Prime& prime = args.primes[prime_of(args.basis, limb)];
+    const NearTwiddles twiddles = fetch_forward<LA>(prime, args.log_n);
     const Prime& q = args.primes[args.basis.limbs];
     const u64* source = args.source + blockIdx.z * args.source_stride;
     const u64* row = args.factors + (u64)limb * args.row;
@@ -104,7 +115,7 @@ __device__ __forceinline__ void mod_down_a(const ModDown& args) {
     double x[HELD];
 #pragma unroll
     for (int first = 0; first < HELD; first += LIFTED) {
-        const auto place = [&](int c) { return tile.at(first_position<LA>(tile.t, first + c)); };
+        const auto place = [&](int c) { return tile.first(first + c); };
         Sums sums;
         if (args.dropped == 0) {
             for_sources(source, args.primes + args.special_first, args.specials, args.log_n, place,
@@ -128,7 +139,7 @@ __device__ __forceinline__ void mod_down_a(const ModDown& args) {
         for (int c = 0; c < LIFTED; ++c) x[first + c] = sums.value(c, prime);
     }
     transform_lifted<LA>(x, args.target + blockIdx.z * args.target_stride + ((u64)limb << args.log_n),
-                         prime, tile);
+                         prime, twiddles, tile);
 }
 
 }  // namespace

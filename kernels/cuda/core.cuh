@@ -33,6 +33,7 @@ struct Prime {
     const u64* inverse;  // their inverses
 };
 static_assert(sizeof(Prime) == 64, "src/tables/prime.rs has the same layout");
+constexpr u32 PRIME_WORDS = 8;
 
 // Residues of primes below 2^49.5 as lazily reduced doubles; "tidy" is |x| <= 0.51 p.
 struct F64Core {
@@ -57,23 +58,26 @@ struct F64Core {
     }
     __device__ __forceinline__ T reduce(T x) const { return f64_reduce(x, p, inv_p); }
     __device__ __forceinline__ T tidy(T x) const { return f64_reduce(x, p, inv_p); }
-    __device__ __forceinline__ W twiddle(const u64* table, u32, u32 i) const {
-        return fh_from_bits(__ldg(table + i));
+    static constexpr u32 TWIDDLE_WORDS = 1;
+    template <class Table>
+    __device__ __forceinline__ W twiddle(const Table& table, u32 i) const {
+        return fh_from_bits(table.word(i));
     }
     // Entries i and i + 1, for an even i.
-    __device__ __forceinline__ void twiddles(W& w0, W& w1, const u64* table, u32, u32 i) const {
-        const ulonglong2 pair = __ldg(reinterpret_cast<const ulonglong2*>(table + i));
+    template <class Table>
+    __device__ __forceinline__ void twiddles(W& w0, W& w1, const Table& table, u32 i) const {
+        const ulonglong2 pair = table.pair(i);
         w0 = fh_from_bits(pair.x);
         w1 = fh_from_bits(pair.y);
     }
     // What a table holds of a thread's two groups of pass B's last step: w(2 i) of each. Since
     // w(2 i)^2 = w(i) and w(2 i + 1) = w(2 i) w(1), that is all; the others are below 0.55 p.
     static constexpr u32 ROW_WORDS_HELD = 2;
-    template <u32 ROW_THREADS>
-    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const u64* table, u32, u32 origin,
+    template <u32 ROW_THREADS, class Table>
+    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const Table& table, u32 origin,
                                                  u32 t) const {
-        twiddles(w[0][1], w[1][1], table, 0, origin + 2 * t);
-        const W quarter = twiddle(table, 0, 1);
+        twiddles(w[0][1], w[1][1], table, origin + 2 * t);
+        const W quarter = twiddle(table, 1);
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
             w[e][0] = mul(w[e][1], w[e][1]);
@@ -127,25 +131,27 @@ struct U64Core {
     }
     __device__ __forceinline__ T reduce(T x) const { return x; }
     __device__ __forceinline__ T tidy(T x) const { return u64_sub_once(u64_sub_once(x, p2), p); }
-    __device__ __forceinline__ W twiddle(const u64* table, u32 words, u32 i) const {
-        return Factor{__ldg(table + i), __ldg(table + words + i)};
+    static constexpr u32 TWIDDLE_WORDS = 2;
+    template <class Table>
+    __device__ __forceinline__ W twiddle(const Table& table, u32 i) const {
+        return Factor{table.word(i), table.word(table.words + i)};
     }
-    __device__ __forceinline__ void twiddles(W& w0, W& w1, const u64* table, u32 words, u32 i) const {
-        const ulonglong2 pair = __ldg(reinterpret_cast<const ulonglong2*>(table + i));
-        const ulonglong2 shoup = __ldg(reinterpret_cast<const ulonglong2*>(table + words + i));
+    template <class Table>
+    __device__ __forceinline__ void twiddles(W& w0, W& w1, const Table& table, u32 i) const {
+        const ulonglong2 pair = table.pair(i), shoup = table.pair(table.words + i);
         w0 = Factor{pair.x, shoup.x};
         w1 = Factor{pair.y, shoup.y};
     }
     // A table holds all of them: of each group nothing, w(i), w(2 i), w(2 i + 1).
     static constexpr u32 ROW_WORDS_HELD = 8;
-    template <u32 ROW_THREADS>
-    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const u64* table, u32 words,
-                                                 u32 origin, u32 t) const {
+    template <u32 ROW_THREADS, class Table>
+    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const Table& table, u32 origin,
+                                                 u32 t) const {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
             const u32 first = origin + 2 * e * (2 * ROW_THREADS) + 2 * t;
-            w[e][0] = twiddle(table, words, first + 1);
-            twiddles(w[e][1], w[e][2], table, words, first + 2 * ROW_THREADS);
+            w[e][0] = twiddle(table, first + 1);
+            twiddles(w[e][1], w[e][2], table, first + 2 * ROW_THREADS);
         }
     }
     __device__ __forceinline__ W factor(const Factor& f) const { return f; }

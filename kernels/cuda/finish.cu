@@ -54,7 +54,7 @@ __device__ __forceinline__ void finish_rescale(const Finish& args) {
         T x[HELD];
         load_row(x, core, args.moved + poly * args.moved_stride + offset, tile);
         forward_row(x, core, prime, args.log_n, tile);
-        scatter_row<LB, Core>(x, tile, [&](u32 at, T value) {
+        scatter_row<LB, Core>(x, tile, [&](u64 at, T value) {
             const T difference = core.sub(core.load(__ldg(operand + at)), core.tidy(value));
             target[at] = core.store(core.mul(difference, factor));
         });
@@ -100,15 +100,15 @@ __device__ __forceinline__ void finish_switch(const Finish& args) {
         const u32 galois = args.galois[key];
         if (galois == 1) {
             scatter_row<LB, Core>(x, tile,
-                                  [&](u32 at, T value) { target[at] = core.store(value); });
+                                  [&](u64 at, T value) { target[at] = core.store(value); });
             continue;
         }
         // The automorphism maps rows to rows, and permutes within them.
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) shared[slot<1>(last_position<LB>(tile.t, h), 0)] = x[h];
+        for (int h = 0; h < HELD; ++h) shared[last_slot<LB, 1>(tile.t, h, 0)] = x[h];
         __syncwarp();
         const u32 base =
-            automorphism_source(args.galois_inverse[key], tile.base, args.log_n) >> LB << LB;
+            automorphism_source(args.galois_inverse[key], (u32)tile.base, args.log_n) >> LB << LB;
 #pragma unroll
         for (int h = 0; h < HELD; ++h) {
             const u32 at = base + first_position<LB>(tile.t, h);

@@ -12,11 +12,11 @@
 #ifndef FHELIUM_MATRIX_CUH
 #define FHELIUM_MATRIX_CUH
 
-#include "core.cuh"
+#include "convert.cuh"
 
-// Pieces in one step of the matrix unit, the most steps that it takes at once, targets of one tile, and
-// the coefficients of one of its products.
-constexpr int STEP = 4, GROUP = 4, TILE_TARGETS = 8, PRODUCT_COEFFICIENTS = 8;
+// Pieces in one step of the matrix unit, the most steps that it takes at once, and the coefficients of
+// one of its products.
+constexpr int STEP = 4, GROUP = 4, PRODUCT_COEFFICIENTS = 8;
 
 // A warp's tile: for each half (H, L) several 8 x 8 products. Lane l holds, of target l / 4 and of
 // the eight coefficients of each product, 2 (l % 4) and the next.
@@ -81,13 +81,13 @@ inline void multiply_steps(Tile<PRODUCTS>& tile, const double (&m)[STEPS][2],
 
 #endif
 
-// A lane's multipliers of some steps, from a target's row.
+// A target's multipliers of some steps, of which a lane has a piece each.
 template <int STEPS>
 __device__ __forceinline__ void load_multipliers(double (&m)[STEPS][2], const u64* row, u32 first_step) {
 #pragma unroll
     for (int s = 0; s < STEPS; ++s) {
         const u32 piece = (first_step + s) * STEP + threadIdx.x % 4;
-        const ulonglong2 both = __ldg(reinterpret_cast<const ulonglong2*>(row + 2 * piece));
+        const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(row + 2 * piece);
         m[s][0] = fh_from_bits(both.x);
         m[s][1] = fh_from_bits(both.y);
     }
@@ -107,12 +107,119 @@ __device__ __forceinline__ void unpack(u64 word, double& hi, double& lo) {
     hi = FH_ADD(fh_from_bits(FH_TWO52_BITS | word >> 32), -zero);
 }
 
-// H 2^25 + L modulo p, reduced, given 2^25 modulo p.
-__device__ __forceinline__ double two25_of(const Prime& p) {
-    return f64_reduce(33554432.0, p.p_f64, p.inv_p);
+// H 2^25 + L modulo p, reduced. Since the multipliers are below p/2, the quotient is below 2^30; what it
+// leaves of H 2^25 is about -L, and like L, whose larger pieces meet smaller ones, below 2^53: exact.
+__device__ __forceinline__ double join(double high, double low, double p, double inv_p) {
+    const double two25 = 33554432.0;
+    const double q = FH_ADD(FH_FMA(FH_FMA(high, two25, low), inv_p, FH_ROUND), -FH_ROUND);
+    return FH_ADD(FH_FMA(-q, p, FH_MUL(high, two25)), low);
 }
-__device__ __forceinline__ double join(double high, double low, double two25, double p, double inv_p) {
-    return f64_reduce(FH_ADD(f64_mul(high, two25, p, inv_p), low), p, inv_p);
+
+// The sources of a block stand in shared memory, a row each, padded for its banks.
+template <u32 COEFFICIENTS>
+constexpr u32 PADDED_ROW = COEFFICIENTS + 4;
+// Products that a warp computes at once: more would fill the registers, and fewer warps run.
+constexpr int PRODUCTS = 2;
+constexpr u32 AT_ONCE = PRODUCTS * PRODUCT_COEFFICIENTS;
+
+// The last source of a thread's coefficient, and nothing in the rows of sources that are not there.
+template <u32 ROW>
+__device__ __forceinline__ void pack_last(u64* own, u32 count, double last, u32 rows) {
+    own[count * ROW] = pack(last);
+    for (u32 i = count + 1; i < rows; ++i) own[i * ROW] = pack(0.0);
+}
+
+// Cuts a thread's coefficient over a digit's primes, canonical doubles, in place.
+template <u32 ROW>
+__device__ __forceinline__ void pack_up(u64* own, const Prime* primes, u32 pieces, const Targets& targets) {
+    Quotient quotient;
+#pragma unroll 2
+    for (u32 i = 0; i < targets.own_count; ++i)
+        own[i * ROW] = pack(quotient.add(own[i * ROW], primes[targets.own + i]));
+    pack_last<ROW>(own, targets.own_count, -quotient.value(), pieces / 2);
+}
+
+// The same over the special primes, behind which the dropped limb's word stands if there is one.
+template <u32 ROW>
+__device__ __forceinline__ void pack_down(u64* own, const Prime* primes, const ModDown& args) {
+    const Prime* specials = primes + args.special_first;
+    const u64* rest_row = args.rest_factors + (u64)args.basis.limbs * (args.specials + 2);
+    const Prime& q = primes[args.basis.limbs];
+    Quotient quotient;
+    double hi = FH_SUM_BASE, lo = 0.0;
+#pragma unroll 4
+    for (u32 i = 0; i < args.specials; ++i) {
+        const double y = quotient.add(own[i * ROW], specials[i]);
+        own[i * ROW] = pack(y);
+        if (args.dropped == 0) continue;
+        if (i == 10) {
+            lo = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
+            hi = FH_SUM_BASE;
+        }
+        f64_sum_add(&hi, &lo, y, fh_from_bits(__ldg(rest_row + i)));
+    }
+    double last = -quotient.value();
+    if (args.dropped != 0) {
+        f64_sum_add(&hi, &lo, quotient.value(), fh_from_bits(__ldg(rest_row + args.specials)));
+        const double lifted = f64_sum_reduce(hi, lo, q.p_f64, q.inv_p);
+        last = FH_ADD(last, rest_of(lifted, own[args.specials * ROW], args.p_inverse, q));
+    }
+    pack_last<ROW>(own, args.specials, last, args.row / 2);
+}
+
+// Adds the products of some steps; two have four sources, of which a lane has one.
+template <u32 ROW, int STEPS>
+__device__ __forceinline__ void multiply_sources(Tile<PRODUCTS>& tile, const u64* column,
+                                                 const u64* multipliers, u32 step) {
+    double m[STEPS][2], values[STEPS][PRODUCTS];
+    load_multipliers(m, multipliers, step);
+#pragma unroll
+    for (int s = 0; s < STEPS; s += 2) {
+#pragma unroll
+        for (int j = 0; j < PRODUCTS; ++j)
+            unpack(column[s / 2 * STEP * ROW + PRODUCT_COEFFICIENTS * j], values[s + 1][j],
+                   values[s][j]);
+    }
+    multiply_steps(tile, m, values);
+}
+
+// A warp's tile of targets, from its coefficients' sources, cut. MULTIPLIERS(target of the tile, limb) is
+// the target's row. STORE(target of the tile, limb, index of coefficient in the block, two reduced doubles),
+// of which four lanes together fill whole sectors.
+template <u32 ROW, class Multipliers, class Store>
+__device__ __forceinline__ void multiply_tile(const u64* sources, u32 pieces, u32 tile_index,
+                                              const Prime* primes, const Basis& basis,
+                                              const Targets& targets, Multipliers multipliers,
+                                              Store store) {
+    const u32 lane = threadIdx.x % 32;
+    const u32 target = tile_index * TILE_TARGETS + lane / 4;
+    // A tile may hang over; what is computed there is not stored.
+    const u32 limb = targets.limb(min(target, targets.count - 1));
+    const u64* row = multipliers(lane / 4, limb);
+    const u32 warp_first = threadIdx.x / 32 * 32;
+#pragma unroll 1
+    for (u32 first = warp_first; first < warp_first + 32; first += AT_ONCE) {
+        Tile<PRODUCTS> tile = {};
+        const u64* column = sources + (lane % 4) * ROW + first + lane / 4;
+        const u32 steps = pieces / STEP;
+        u32 step = 0;
+#pragma unroll 1
+        for (; step + GROUP <= steps; step += GROUP)
+            multiply_sources<ROW, GROUP>(tile, column + step / 2 * STEP * ROW, row, step);
+        if (step < steps)
+            multiply_sources<ROW, GROUP / 2>(tile, column + step / 2 * STEP * ROW, row, step);
+        if (target >= targets.count) continue;
+        const Prime& prime = primes[prime_of(basis, limb)];
+        const double p = prime.p_f64, inv_p = prime.inv_p;
+#pragma unroll
+        for (int j = 0; j < PRODUCTS; ++j) {
+            u64 words[2];
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                words[i] = fh_to_bits(join(tile.sums[0][j][i], tile.sums[1][j][i], p, inv_p));
+            store(lane / 4, limb, first + PRODUCT_COEFFICIENTS * j + lane % 4 * 2, words[0], words[1]);
+        }
+    }
 }
 
 #endif

@@ -16,15 +16,13 @@ struct ForwardA {
     u64 target_stride;
     Basis basis;
     u32 log_n;
-    u32 log_b;
     u32 digit_size;  // not 0: polynomial p leaves out the limbs of digit p % digits
     u32 digits;
     u32 digit_limbs;  // limbs that belong to digits: the level's
-    u32 origin;       // RESCALE: the prime of the one source limb
 };
-static_assert(sizeof(ForwardA) == 80, "src/kernels/ntt.rs has the same layout");
+static_assert(sizeof(ForwardA) == 72, "src/kernels/ntt.rs has the same layout");
 
-enum Source { CANONICAL, INTERNAL, RESCALE };
+enum Source { CANONICAL, INTERNAL };
 
 template <int LA, Source SOURCE, Mode MODE>
 __device__ __forceinline__ void forward_a(const ForwardA& args) {
@@ -37,36 +35,28 @@ __device__ __forceinline__ void forward_a(const ForwardA& args) {
         return;
     const Prime& prime = args.primes[prime_of(args.basis, limb)];
     const Core core(prime);
-    const TileA<LA> tile(args.log_b);
+    const TileA<LA> tile(args.log_n - LA);
     const u64 offset = (u64)limb << args.log_n;
-    const u64* source = args.source + (u64)blockIdx.z * args.source_stride;
-    if (SOURCE != RESCALE) source += offset;
+    const u64* source = args.source + (u64)blockIdx.z * args.source_stride + offset;
     u64* target = args.target + (u64)blockIdx.z * args.target_stride + offset;
+    u64 words[HELD];
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) words[h] = source[tile.first(h)];
+    const NearTwiddles twiddles = fetch_twiddles<LA, Core>(
+        scratch, Twiddles(prime.forward, args.log_n), threadIdx.x, THREADS_A<LA>);
+    copy_async_commit();
     T x[HELD];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        u64 word = source[tile.at(first_position<LA>(tile.t, h))];
-        if constexpr (SOURCE == RESCALE)
-            x[h] = core.recenter(word, args.primes[args.origin]);
-        else if constexpr (SOURCE == INTERNAL)
-            x[h] = core.load_lazy(word);
-        else
-            x[h] = core.load(word);
-    }
-    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch), core,
-                                      Twiddles(prime.forward, LA + args.log_b), 1, 0, tile.t,
-                                      tile.column);
+    for (int h = 0; h < HELD; ++h)
+        x[h] = SOURCE == INTERNAL ? core.load_lazy(words[h]) : core.load(words[h]);
+    copy_async_wait<0>();
+    __syncthreads();
+    forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch + NEAR_WORDS<LA, Core>), core,
+                                      twiddles, 1, 0, tile.t, tile.column, OfBlock());
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
-        target[tile.at(last_position<LA>(tile.t, h))] = core.store_lazy(core.reduce(x[h]));
+        target[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
 }
-
-// The constants of an inverse transform's last layer: 1/N times what the result is scaled by, and
-// that times the layer's twiddle.
-struct Scale {
-    Factor sum;
-    Factor difference;
-};
 
 struct InverseA {
     const Prime* primes;
@@ -97,26 +87,18 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
     u64* target = args.target + (u64)blockIdx.z * args.target_stride + offset;
     T x[HELD];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h)
-        x[h] = core.load_lazy(source[tile.at(last_position<LA>(tile.t, h))]);
-    inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch), core,
-                                         Twiddles(prime.inverse, LA + args.log_b), 1, 0, tile.t,
-                                         tile.column);
-    // The last layer, whose one twiddle takes the scaling in.
-    const auto sum = core.factor(args.scales[index].sum);
-    const auto difference = core.factor(args.scales[index].difference);
-    constexpr int K0 = Steps<LA>::size(0), HALF = 1 << (K0 - 1);
+    for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(source[tile.last(h)]);
+    const NearTwiddles twiddles = fetch_twiddles<LA, Core>(
+        scratch, Twiddles(prime.inverse, args.log_n), threadIdx.x, THREADS_A<LA>);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncthreads();
+    inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch + NEAR_WORDS<LA, Core>), core,
+                                         twiddles, 1, 0, tile.t, tile.column, OfBlock());
+    scaled_layer<LA>(x, core, args.scales[index]);
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
-        if ((h & HALF) != 0) continue;
-        T u = x[h], v = x[h + HALF];
-        core.inverse(u, v, difference);
-        x[h] = core.mul(u, sum);
-        x[h + HALF] = v;
-    }
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        u32 at = tile.at(first_position<LA>(tile.t, h));
+        u64 at = tile.first(h);
         target[at] = RESULT == DOUBLES ? core.store_canonical_lazy(x[h]) : core.store(x[h]);
     }
 }
@@ -150,7 +132,7 @@ __device__ __forceinline__ void forward_b(const PassB& args) {
         T x[HELD];
         load_row(x, core, source, tile);
         forward_row(x, core, prime, args.log_n, tile);
-        scatter_row<LB, Core>(x, tile, [&](u32 at, T value) { target[at] = core.store(value); });
+        scatter_row<LB, Core>(x, tile, [&](u64 at, T value) { target[at] = core.store(value); });
     }
 }
 
@@ -180,7 +162,7 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
                 x[h + 1] = core.load_lazy(words.y);
             }
         } else {
-            gather_row<LB, Core>(x, tile, [&](u32 at) {
+            gather_row<LB, Core>(x, tile, [&](u64 at) {
                 T value = core.load(source[at]);
                 if constexpr (ROWS == PRODUCTS) value = core.product(value, core.load(factor[at]));
                 return value;
@@ -196,17 +178,12 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
 // Blocks on a multiprocessor: 1536 threads of pass A, fewer where that would spill; 1024 of pass B.
 template <int LA, Mode MODE>
 constexpr int RESIDENT_A = RESIDENT<MODE, (LA <= 7 ? 1152 : 1536), 1024 - 128 * FEWER> / THREADS_A<LA>;
-template <int LA, Mode MODE>
-constexpr int RESIDENT_RESCALE =
-    RESIDENT<MODE, (LA <= 7 ? 1152 : 1536), (LA <= 8 ? 768 : 1023)> / THREADS_A<LA>;
 template <int LB, Mode MODE>
 constexpr int RESIDENT_B = RESIDENT<MODE, 1024, 640> / THREADS_B<LB>;
 
 #define PASS_A(LA, SUFFIX, MODE)                                                              \
     FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),     \
               ForwardA, (forward_a<LA, CANONICAL, MODE>))                                     \
-    FH_KERNEL(forward_a_##LA##_rescale_##SUFFIX, THREADS_A<LA>, (RESIDENT_RESCALE<LA, MODE>), \
-              ForwardA, (forward_a<LA, RESCALE, MODE>))                                       \
     FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),      \
               InverseA, (inverse_a<LA, INTEGERS, MODE>))
 

@@ -14,13 +14,13 @@ namespace {
 
 struct Inner {
     const Prime* primes;
-    const u64* extended;  // [batch][digit][limbs][N]: after pass A; FLAT: whole, in held order
+    const u64* extended;  // [batch][digit][limbs][N]: after pass A, or WHOLE, in held order
     u64 extended_stride;  // of one digit
     Operand own;          // the polynomial itself, whose limbs are those of its digits
     Operand own_factor;   // what it is multiplied by; null for nothing
     u64* kept;            // [item][half][level limbs less dropped][N], held order
     u64* special;         // [item][half][specials, then the dropped limb][N], after pass B of their
-                          // inverse transforms; FLAT: before, in held order
+                          // inverse transforms; from the flat kernel before, in held order
     u64 kept_stride;      // of one half
     u64 special_stride;
     Added added;
@@ -72,19 +72,22 @@ __device__ __forceinline__ void add_parts(
         // Few at once: the registers are full of sums.
 #pragma unroll 2
         for (int h = 0; h < HELD; ++h)
-            shared[slot<1>(first_position<LB>(tile.t, h), 0)] =
+            shared[first_slot<LB, 1>(tile.t, h, 0)] =
                 core.tidy(core.mul(value(part, h), p));
         __syncwarp();
 #pragma unroll
         for (int h = 0; h < HELD; ++h)
-            sum[h] = core.add(sum[h], shared[slot<1>(last_position<LB>(tile.t, h), 0)]);
+            sum[h] = core.add(sum[h], shared[last_slot<LB, 1>(tile.t, h, 0)]);
         __syncwarp();
     }
 }
 
-// The products of digits with keys. In FAST the digit's words and the key's are on their way to
-// shared memory while the transform runs; each thread reads only what it copied itself.
-template <int LB, Mode MODE>
+// What an inner product reads of a digit: what pass A left, or the WHOLE transform.
+enum Digits { AFTER_A, WHOLE };
+
+// The products of digits with keys, of the last limbs of the basis. In FAST the digit's words and the key's
+// are on their way to shared memory while the transform runs; each thread reads only what it copied itself.
+template <int LB, Digits DIGITS, Mode MODE>
 __device__ __forceinline__ void inner(const Inner& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
@@ -106,12 +109,20 @@ __device__ __forceinline__ void inner(const Inner& args) {
     const u64* extended = args.extended + batch * args.digits * args.extended_stride + limb * n;
 
     u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + threadIdx.x;
-    u64* keys_ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + HELD * THREADS_B<LB> + 2 * threadIdx.x;
+    u64* pairs_ahead = ahead + threadIdx.x;
+    u64* keys_ahead = pairs_ahead + HELD * THREADS_B<LB>;
     const auto fetch_digit = [&](u32 digit) {
+        if constexpr (DIGITS == WHOLE) {
+#pragma unroll
+            for (int h = 0; h < HELD; h += 2)
+                copy_async_16(pairs_ahead + h * THREADS_B<LB>,
+                              extended + digit * args.extended_stride + tile.held(h));
+            return;
+        }
         const u64* source = digit == own_digit ? own : extended + digit * args.extended_stride;
 #pragma unroll
         for (int h = 0; h < HELD; ++h)
-            copy_async_8(ahead + h * THREADS_B<LB>, source + tile.base + first_position<LB>(tile.t, h));
+            copy_async_8(ahead + h * THREADS_B<LB>, source + tile.first(h));
     };
     if (AHEAD) {
         fetch_digit(0);
@@ -150,22 +161,31 @@ __device__ __forceinline__ void inner(const Inner& args) {
             copy_async_wait<1>();
         }
         T x[HELD];
-        if (digit == own_digit) {
+        if constexpr (DIGITS == WHOLE) {
+#pragma unroll
+            for (int h = 0; h < HELD; h += 2) {
+                u64 first, second;
+                load_two(AHEAD ? pairs_ahead + h * THREADS_B<LB> : digit_words + tile.held(h), first,
+                         second);
+                x[h] = core.load_lazy(first);
+                x[h + 1] = core.load_lazy(second);
+            }
+        } else if (digit == own_digit) {
             const u64* factor =
                 args.own_factor.data + batch * args.own_factor.batch_stride + limb * n;
             T* shared = tile.template row_of<T>();
 #pragma unroll
             for (int h = 0; h < HELD; ++h) {
-                const u32 at = first_position<LB>(tile.t, h);
-                T value = core.load(AHEAD ? ahead[h * THREADS_B<LB>] : own[tile.base + at]);
+                const u64 at = tile.first(h);
+                T value = core.load(AHEAD ? ahead[h * THREADS_B<LB>] : own[at]);
                 if (args.own_factor.data != nullptr)
-                    value = core.product(value, core.load(factor[tile.base + at]));
-                shared[slot<1>(at, 0)] = value;
+                    value = core.product(value, core.load(factor[at]));
+                shared[first_slot<LB, 1>(tile.t, h, 0)] = value;
             }
             __syncwarp();
 #pragma unroll
             for (int h = 0; h < HELD; ++h)
-                x[h] = shared[slot<1>(last_position<LB>(tile.t, h), 0)];
+                x[h] = shared[last_slot<LB, 1>(tile.t, h, 0)];
             __syncwarp();
         } else {
             if constexpr (AHEAD) {
@@ -176,8 +196,10 @@ __device__ __forceinline__ void inner(const Inner& args) {
             }
             forward_row(x, core, prime, args.log_n, tile);
         }
+        if constexpr (DIGITS == AFTER_A) {
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = core.tidy(x[h]);
+            for (int h = 0; h < HELD; ++h) x[h] = core.tidy(x[h]);
+        }
         if constexpr (AHEAD) {
             if (digit + 1 < args.digits) fetch_digit(digit + 1);
             copy_async_commit();
@@ -201,19 +223,20 @@ __device__ __forceinline__ void inner(const Inner& args) {
     }
     if (of_level && args.added.parts != 0) {
         const Added& added = args.added;
-        const u64* a = added.a.data + batch * added.a.batch_stride + limb * n + tile.base;
-        const u64* b = added.b.data + batch * added.b.batch_stride + limb * n + tile.base;
+        const u64* a = added.a.data + batch * added.a.batch_stride + limb * n;
+        const u64* b = added.b.data + batch * added.b.batch_stride + limb * n;
         if constexpr (AHEAD) {
             // The operands come at once to where words of digits and keys were; the fourth of a
             // product, which was read not long ago, as it is needed.
             const auto fetched = [&](int which, int h) -> u64& {
-                return which == 0 ? ahead[h * THREADS_B<LB>]
+                if (DIGITS == AFTER_A && which == 0) return ahead[h * THREADS_B<LB>];
+                return which == 0 ? pairs_ahead[(h & ~1) * THREADS_B<LB> + (h & 1)]
                                   : keys_ahead[((which - 1) * HELD + (h & ~1)) * THREADS_B<LB> + (h & 1)];
             };
             const auto fetch = [&](int which, const u64* source) {
 #pragma unroll
                 for (int h = 0; h < HELD; ++h)
-                    copy_async_8(&fetched(which, h), source + first_position<LB>(tile.t, h));
+                    copy_async_8(&fetched(which, h), source + tile.first(h));
             };
             fetch(0, a);
             if (added.tensor != 0) {
@@ -229,14 +252,14 @@ __device__ __forceinline__ void inner(const Inner& args) {
                 const T a0 = core.load(fetched(0, h)), b0 = core.load(fetched(1, h));
                 if (added.tensor == 0) return part == 0 ? a0 : b0;
                 if (part == 0) return core.product(a0, b0);
-                const T a1 = core.load(__ldg(a + added.a.part_stride + first_position<LB>(tile.t, h)));
+                const T a1 = core.load(__ldg(a + added.a.part_stride + tile.first(h)));
                 return core.add(core.product(a0, core.load(fetched(2, h))), core.product(a1, b0));
             });
         } else {
             add_parts<LB>(sum_b, sum_a, core, added.parts, args.special_products[limb], tile,
                           [&](u32 part, int h) {
                 return added_at(core, added, batch, part,
-                                limb * n + tile.base + first_position<LB>(tile.t, h));
+                                limb * n + tile.first(h));
             });
         }
     }
@@ -300,11 +323,11 @@ __device__ __forceinline__ void whole(const Whole& args) {
         const u64* own = args.own.data + batch * args.own.batch_stride + offset;
         const u64* factor = args.own_factor.data + batch * args.own_factor.batch_stride + offset;
         if (args.own_factor.data != nullptr) {
-            gather_row<LB, Core>(x, tile, [&](u32 at) {
+            gather_row<LB, Core>(x, tile, [&](u64 at) {
                 return core.product(core.load(__ldg(own + at)), core.load(__ldg(factor + at)));
             });
         } else {
-            gather_row<LB, Core>(x, tile, [&](u32 at) { return core.load(__ldg(own + at)); });
+            gather_row<LB, Core>(x, tile, [&](u64 at) { return core.load(__ldg(own + at)); });
         }
     } else {
         load_row(x, core, extended, tile);
@@ -320,8 +343,9 @@ __device__ __forceinline__ void whole(const Whole& args) {
 constexpr int CACHED = 8;
 constexpr int FLAT_THREADS = 256;
 
-// The products of whole digits with keys, residue by residue; a thread does two neighbours under
-// every gridDim.z / batch-th key. Grid: (pairs of residues, limbs, batch elements times shares).
+// The products of whole digits with keys, residue by residue, of the first limbs of the basis; a thread does
+// two neighbours under every gridDim.z / batch-th key. Grid: (pairs of residues, limbs, batch elements times
+// shares).
 template <int LB, Mode MODE>
 __device__ __forceinline__ void inner_flat(const Inner& args) {
     typedef typename CoreOf<MODE>::type Core;
@@ -419,7 +443,9 @@ __device__ __forceinline__ void inner_flat(const Inner& args) {
 // more registers the compiler of sm_80 to sm_89 spills some.
 #define SWITCH(LB, SUFFIX, MODE)                                                              \
     FH_KERNEL(inner_##LB##_fused_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5 + FEWER, 3>), Inner, \
-              (inner<LB, MODE>))                                                              \
+              (inner<LB, AFTER_A, MODE>))                                                     \
+    FH_KERNEL(inner_##LB##_whole_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 5 + FEWER, 3>), Inner, \
+              (inner<LB, WHOLE, MODE>))                                                       \
     FH_KERNEL(inner_##LB##_flat_##SUFFIX, FLAT_THREADS, (RESIDENT<MODE, 3, 2>), Inner,        \
               (inner_flat<LB, MODE>))                                                         \
     FH_KERNEL(whole_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Whole, (whole<LB, MODE>))

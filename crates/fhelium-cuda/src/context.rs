@@ -73,10 +73,10 @@ impl Context {
         let _current = device.enter()?;
         let queue = Queue::new(device, options.memory_limit)?;
         let sources = (parameters.digit_size(), parameters.special_moduli().len());
-        let conversions = (
-            Conversion::of(core, sources.0, options.unfused),
-            Conversion::of(core, sources.1, options.unfused),
-        );
+        let digits = parameters.digits(parameters.depth());
+        let conversion = |of| Conversion::of(device, parameters, core, of, options.unfused);
+        // A mod-down is of both halves.
+        let conversions = (conversion((sources.0, digits)), conversion((sources.1, 2)));
         let kernels = Kernels::load(device, parameters.log_n(), core, sources, conversions)?;
         let tables = Tables::new(parameters, core, conversions, &queue)?;
         Ok(Context(Arc::new(Inner {

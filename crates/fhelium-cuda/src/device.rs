@@ -21,6 +21,7 @@ pub struct Device {
     name: String,
     capability: u32,
     multiprocessors: u32,
+    block_shared: u32,
     memory: usize,
     fast_fp64: bool,
     overlaps_launches: bool,
@@ -83,6 +84,8 @@ impl Device {
         }
         let multiprocessors =
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let block_shared =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32;
         let memory = context
             .total_mem()
             .map_err(driver("asking for the device's memory"))?;
@@ -95,6 +98,7 @@ impl Device {
             name,
             capability,
             multiprocessors,
+            block_shared,
             memory,
             fast_fp64: single_to_double <= 4,
             // Programmatic dependent launches, and their capture, are of Hopper and CUDA 12.3.
@@ -122,6 +126,11 @@ impl Device {
     /// Multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    /// Bytes of shared memory that a block may have.
+    pub(crate) fn block_shared(&self) -> u32 {
+        self.block_shared
     }
 
     /// Bytes of memory, used and free.

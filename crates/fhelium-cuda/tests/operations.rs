@@ -263,7 +263,7 @@ fn kernels_of_their_own_give_the_residues_of_the_fused_ones() {
     if !has_kernels() {
         return;
     }
-    for (depth, special) in [(2, 1), (4, 3), (5, 4)] {
+    for (depth, special) in [(2, 1), (4, 3), (5, 4), (6, 7)] {
         let mut bench = Bench::new(&parameters(10, depth, 40, Some(special)), Some(Core::Fp64));
         let options = ContextOptions {
             core: Some(Core::Fp64),
@@ -273,6 +273,28 @@ fn kernels_of_their_own_give_the_residues_of_the_fused_ones() {
         bench.device = Context::new(&bench.host, &open(), options).unwrap();
         switching_operations(&mut bench, depth, &[]);
         switching_operations(&mut bench, 1, &[2]);
+    }
+}
+
+/// Blocks that hold whole columns, of every height, are for conversions from several primes that fill the
+/// device.
+#[test]
+fn conversions_of_whole_columns_give_the_residues_of_the_cpu() {
+    if !has_kernels() {
+        return;
+    }
+    let sizes = if is_emulated() {
+        [(10, 5, 5), (11, 5, 4), (14, 4, 4)]
+    } else {
+        [(14, 19, 4), (15, 9, 7), (16, 13, 14)]
+    };
+    for (log_n, depth, special) in sizes {
+        let parameters = parameters(log_n, depth, 40, Some(special));
+        let mut bench = Bench::new(&parameters, Some(Core::Fp64));
+        switching_operations(&mut bench, depth, &[]);
+        if !is_emulated() {
+            switching_operations(&mut bench, depth - 2, &[2]);
+        }
     }
 }
 

@@ -1,12 +1,13 @@
-//! Base conversion: kernels/cuda/convert.cu, matrix.cuh and convert_a.cu.
+//! Base conversion: kernels/cuda/convert.cu, convert_a.cu and convert_columns.cu.
 
 use super::{
-    Arguments, Basis, Core, Factor, ForwardA, Kernel, Kernels, Source, arguments, pass_a_shape,
-    split,
+    Arguments, Basis, Core, Factor, ForwardA, InverseA, Kernel, Kernels, Outcome, Source,
+    arguments, pass_a_shape, split,
 };
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
+use fhelium_ckks::Parameters;
 
 /// `ModUp` in convert.cuh.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct ModUp {
     pub source: u64,
     pub target: u64,
     pub factors: u64,
+    pub scales: u64,
     pub source_stride: u64,
     pub target_stride: u64,
     pub basis: Basis,
@@ -36,6 +38,7 @@ pub(crate) struct ModDown {
     pub target: u64,
     pub factors: u64,
     pub rest_factors: u64,
+    pub scales: u64,
     pub source_stride: u64,
     pub target_stride: u64,
     pub p_inverse: Factor,
@@ -48,11 +51,11 @@ pub(crate) struct ModDown {
     pub row: u32,
 }
 
-arguments!(ModUp, 88, [primes, source, target, factors]);
+arguments!(ModUp, 96, [primes, source, target, factors, scales]);
 arguments!(
     ModDown,
-    112,
-    [primes, source, target, factors, rest_factors]
+    120,
+    [primes, source, target, factors, rest_factors, scales]
 );
 
 const THREADS: u32 = 128;
@@ -81,6 +84,9 @@ pub(super) struct Convert {
 pub(crate) enum Conversion {
     /// Together with pass A of the transforms of what it gives, residue by residue.
     Fused,
+    /// As a product of matrices with so many pieces, together with pass A of the inverse transforms of its
+    /// sources and of the transforms of what it gives, in so many bytes of shared memory a block.
+    Columns { pieces: usize, shared: u32 },
     /// As a product of matrices with so many pieces.
     Matrix(usize),
     /// Residue by residue.
@@ -88,26 +94,78 @@ pub(crate) enum Conversion {
 }
 
 impl Conversion {
-    /// From so many sources. A fused conversion reads its sources for every target anew: with more of
-    /// them that takes longer than what it saves.
-    pub fn of(core: Core, sources: usize, unfused: bool) -> Self {
+    /// From so many sources, for `rows` polynomials or digits at once.
+    ///
+    /// A fused conversion reads its sources for every target anew: with more of them that takes longer than
+    /// what it saves. One of columns has a block for a whole multiprocessor.
+    pub fn of(
+        device: &Device,
+        parameters: &Parameters,
+        core: Core,
+        (sources, rows): (usize, usize),
+        unfused: bool,
+    ) -> Self {
         if core == Core::Fp64 && sources <= MOST_FUSED_SOURCES && !unfused {
             return Conversion::Fused;
         }
-        matrix_pieces(core, sources).map_or(Conversion::Rows, Conversion::Matrix)
+        let Some(pieces) = matrix_pieces(core, sources) else {
+            return Conversion::Rows;
+        };
+        let primes = parameters.moduli().len() + parameters.special_moduli().len();
+        let shared = columns_shared(pieces as u32, primes as u32);
+        let fits = columns_shape(parameters.log_n()).is_some_and(|tiles| {
+            let filled = 2 * tiles as usize * rows >= device.multiprocessors() as usize;
+            filled && shared <= device.block_shared()
+        });
+        if fits && !unfused {
+            Conversion::Columns { pieces, shared }
+        } else {
+            Conversion::Matrix(pieces)
+        }
+    }
+
+    /// Pieces of a multiplier, of products of matrices.
+    pub fn pieces(self) -> Option<usize> {
+        match self {
+            Conversion::Columns { pieces, .. } | Conversion::Matrix(pieces) => Some(pieces),
+            Conversion::Fused | Conversion::Rows => None,
+        }
     }
 
     /// Words in a row of factors, or pieces of a multiplier, for so many sources.
     pub fn row(self, core: Core, sources: usize) -> usize {
+        self.pieces().unwrap_or_else(|| row_words(core, sources))
+    }
+
+    /// Whether its kernel transforms the sources back, and what it gives.
+    fn transforms(self) -> (bool, bool) {
         match self {
-            Conversion::Matrix(pieces) => pieces,
-            Conversion::Fused | Conversion::Rows => row_words(core, sources),
+            Conversion::Columns { .. } => (true, true),
+            Conversion::Fused => (false, true),
+            Conversion::Matrix(_) | Conversion::Rows => (false, false),
         }
     }
 }
 
+/// Coefficients of a limb in a block of whole columns, and its threads.
+const COLUMN_THREADS: u32 = 1024;
+
+/// Tiles of such columns, where a row of them fills whole sectors of memory.
+fn columns_shape(log_n: u32) -> Option<u32> {
+    let (la, lb) = split(log_n);
+    (la <= 8).then(|| (1 << lb) / (COLUMN_THREADS >> la))
+}
+
+/// Bytes of shared memory of such a block, which keeps for each group of threads a row of a target and its
+/// twiddles and multipliers, then all primes' constants, and a row of each source, of which two pieces are;
+/// `Near` in convert_columns.cu.
+fn columns_shared(pieces: u32, primes: u32) -> u32 {
+    let group = COLUMN_THREADS + 8 + 256 + 2 * pieces + 8;
+    (TILE_TARGETS as u32 * group + 8 * primes + pieces / 2 * (COLUMN_THREADS + 4)) * 8
+}
+
 /// The most primes that are converted from in one kernel with a transform.
-const MOST_FUSED_SOURCES: usize = 4;
+const MOST_FUSED_SOURCES: usize = 3;
 
 /// Pieces of a conversion as a product of matrices: two of each source and of one more, which the
 /// quotient and a rescale's rest make together, filled up to two steps of the matrix unit.
@@ -165,9 +223,16 @@ impl Convert {
             match conversion {
                 Conversion::Fused => {
                     let (la, _) = split(log_n);
-                    let (_, threads, _) = pass_a_shape(log_n);
+                    let (_, threads, _) = pass_a_shape(log_n, core, 1);
                     let name = format!("{kind}_a_{la}_{suffix}");
                     Kernel::load(device, "convert_a", &name, threads)
+                }
+                Conversion::Columns { shared, .. } => {
+                    let (la, _) = split(log_n);
+                    let name = format!("{kind}_columns_{la}_{suffix}");
+                    let kernel = Kernel::load(device, "convert_columns", &name, COLUMN_THREADS)?;
+                    kernel.allow_shared(shared)?;
+                    Ok(kernel)
                 }
                 Conversion::Matrix(_) => {
                     let name = format!("{kind}_matrix_{suffix}");
@@ -189,73 +254,77 @@ impl Convert {
 }
 
 impl Kernels {
-    /// Every digit of `polynomials` to the other primes, and pass A of the transforms there.
+    /// Pass A of the inverse transforms of `polynomials`, every digit to the other primes, and pass A of the
+    /// transforms there.
     ///
     /// # Safety
-    /// As [`Kernel::launch`]; `forward` is of what the conversion writes.
+    /// As [`Kernel::launch`]; `inverse` is of what the conversion reads, `forward` of what it writes.
     pub unsafe fn mod_up(
         &self,
         queue: &Queue,
         polynomials: usize,
+        inverse: &InverseA,
         arguments: &ModUp,
         forward: &ForwardA,
     ) -> Result<()> {
-        let rows = polynomials as u32 * arguments.digits;
+        let rows = polynomials * arguments.digits as usize;
         // The last digit may have the fewest primes, and so the most targets.
         let last = arguments.digit_limbs - (arguments.digits - 1) * arguments.digit_size;
-        let (limbs, row) = (arguments.basis.limbs, arguments.row);
-        let shape = self.conversion(self.convert.up, rows, limbs, limbs - last, row);
-        let chunk = shape.chunk;
+        let targets = arguments.basis.limbs - last;
+        let (conversion, kernel) = (self.convert.up, &self.convert.mod_up);
+        let limbs = arguments.basis.limbs;
+        let shape = self.conversion(conversion, rows as u32, limbs, targets, arguments.row);
+        let arguments = ModUp {
+            chunk: shape.chunk,
+            ..*arguments
+        };
+        let (back, forth) = conversion.transforms();
         // SAFETY: the caller's promise; the shared memory is what the kernel's form takes.
         unsafe {
-            self.convert.mod_up.launch(
-                queue,
-                shape.grid,
-                shape.shared,
-                &ModUp {
-                    chunk,
-                    ..*arguments
-                },
-            )?;
-            match self.convert.up {
-                Conversion::Fused => Ok(()),
-                _ => self.forward_a(queue, Source::Internal, rows as usize, forward),
+            if !back {
+                self.inverse_a(queue, Outcome::Sources, polynomials, inverse)?;
+            }
+            kernel.launch(queue, shape.grid, shape.shared, &arguments)?;
+            if !forth {
+                self.forward_a(queue, Source::Internal, rows, forward)?;
             }
         }
+        Ok(())
     }
 
-    /// What the mod-down of `polynomials` subtracts, and pass A of its transforms.
+    /// Pass A of the inverse transforms of the special limbs of `polynomials`, what their mod-down
+    /// subtracts, and pass A of its transforms.
     ///
     /// # Safety
-    /// As [`Kernel::launch`]; `forward` is of what the conversion writes.
+    /// As [`Kernel::launch`]; `inverse` is of what the conversion reads, `forward` of what it writes.
     pub unsafe fn mod_down(
         &self,
         queue: &Queue,
         polynomials: usize,
+        inverse: &InverseA,
         arguments: &ModDown,
         forward: &ForwardA,
     ) -> Result<()> {
-        let rows = polynomials as u32;
+        let (conversion, kernel) = (self.convert.down, &self.convert.mod_down);
         let (limbs, row) = (arguments.basis.limbs, arguments.row);
-        let shape = self.conversion(self.convert.down, rows, limbs, limbs, row);
-        let chunk = shape.chunk;
+        let shape = self.conversion(conversion, polynomials as u32, limbs, limbs, row);
+        let arguments = ModDown {
+            chunk: shape.chunk,
+            ..*arguments
+        };
+        let (back, forth) = conversion.transforms();
         // SAFETY: the caller's promise; the shared memory is what the kernel's form takes, the rows with
         // one more, the dropped prime's.
         unsafe {
-            self.convert.mod_down.launch(
-                queue,
-                shape.grid,
-                shape.shared,
-                &ModDown {
-                    chunk,
-                    ..*arguments
-                },
-            )?;
-            match self.convert.down {
-                Conversion::Fused => Ok(()),
-                _ => self.forward_a(queue, Source::Internal, polynomials, forward),
+            if !back {
+                self.inverse_a(queue, Outcome::Sources, polynomials, inverse)?;
+            }
+            kernel.launch(queue, shape.grid, shape.shared, &arguments)?;
+            if !forth {
+                self.forward_a(queue, Source::Internal, polynomials, forward)?;
             }
         }
+        Ok(())
     }
 
     /// The launch of a conversion of `rows` polynomials to `targets` of so many limbs.
@@ -269,14 +338,26 @@ impl Kernels {
     ) -> Shape {
         match conversion {
             Conversion::Fused => {
-                let (tiles, _, shared) = pass_a_shape(self.log_n);
+                let (tiles, _, shared) = pass_a_shape(self.log_n, self.core, 1);
                 Shape {
                     grid: [tiles, targets, rows],
                     chunk: 1,
                     shared,
                 }
             }
-            Conversion::Matrix(_) => self.shape(true, rows, limbs, row),
+            Conversion::Columns { shared, .. } => {
+                let tiles = columns_shape(self.log_n).unwrap_or_default();
+                let targets = targets.div_ceil(TILE_TARGETS as u32);
+                // Each share transforms the sources anew: only for places that would be empty.
+                let shares = self.multiprocessors / (tiles * rows).max(1);
+                let chunk = targets.div_ceil(shares.clamp(1, targets.max(1)));
+                Shape {
+                    grid: [tiles, targets.div_ceil(chunk), rows],
+                    chunk,
+                    shared,
+                }
+            }
+            Conversion::Matrix(_) => self.shape(true, rows, targets, row),
             Conversion::Rows => self.shape(false, rows, limbs, row),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) use embed::{
 pub(crate) use encrypt::{Decrypt, Encrypt};
 pub(crate) use fused::Fused;
 pub(crate) use keys::{HoldKey, MakeKey};
-pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
+pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, RescaleA, Source};
 pub(crate) use sample::{Lift, Small, Uniform};
 pub(crate) use strided::{Fill, Move, Strided, pieces, single};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
@@ -269,16 +269,21 @@ pub(crate) const LOG_HELD: u32 = 3;
 /// The layers of pass B's last step, whose twiddles have a form of their own; `row_step` in ntt.cuh.
 pub(crate) const LAST_STEP: u32 = 2;
 
-/// Tiles of pass A, threads of a block and its bytes of shared memory.
-fn pass_a_shape(log_n: u32) -> (u32, u32, u32) {
+/// Tiles of pass A, threads of a block and its bytes of shared memory with the twiddles of so many transforms.
+fn pass_a_shape(log_n: u32, core: Core, transforms: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
+    let twiddle_words = match core {
+        Core::Fp64 => 1,
+        Core::Integer => 2,
+    };
     let columns = match la {
         5 => 32,
         6 => 16,
         _ => 8,
     };
     let threads = columns << (la - LOG_HELD);
-    ((1 << lb) / columns, threads, (columns << la) * 8)
+    let words = (columns + transforms * twiddle_words) << la;
+    ((1 << lb) / columns, threads, words * 8)
 }
 
 /// The same of pass B, whose rows are padded.
@@ -299,7 +304,7 @@ mod tests {
     fn tiles_cover_a_limb_exactly() {
         for log_n in 10..=17 {
             let (la, lb) = split(log_n);
-            let (tiles, threads, shared) = pass_a_shape(log_n);
+            let (tiles, threads, shared) = pass_a_shape(log_n, Core::Integer, 2);
             assert_eq!(
                 (tiles * threads) << LOG_HELD,
                 1 << log_n,

@@ -1,4 +1,4 @@
-//! Transforms by themselves: kernels/cuda/ntt.cu.
+//! Transforms by themselves, and those in the middle of a rescale: kernels/cuda/ntt.cu and rescale.cu.
 
 use super::{Basis, Core, Kernel, Kernels, arguments, pass_a_shape, pass_b_shape, split};
 use crate::device::Device;
@@ -16,11 +16,9 @@ pub(crate) struct ForwardA {
     pub target_stride: u64,
     pub basis: Basis,
     pub log_n: u32,
-    pub log_b: u32,
     pub digit_size: u32,
     pub digits: u32,
     pub digit_limbs: u32,
-    pub origin: u32,
 }
 
 /// `InverseA` in ntt.cu.
@@ -54,16 +52,33 @@ pub(crate) struct PassB {
     pub polynomials: u32,
 }
 
-arguments!(ForwardA, 80, [primes, source, target]);
+/// `RescaleA` in rescale.cu.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct RescaleA {
+    pub primes: u64,
+    pub scales: u64,
+    pub source: u64,
+    pub target: u64,
+    pub source_stride: u64,
+    pub target_stride: u64,
+    pub log_n: u32,
+    pub dropped: u32,
+    pub chunk: u32,
+    pub unused: u32,
+}
+
+arguments!(ForwardA, 72, [primes, source, target]);
 arguments!(InverseA, 72, [primes, scales, source, target]);
+arguments!(RescaleA, 64, [primes, scales, source, target]);
 arguments!(PassB, 80, [primes, source, factor, target]);
 
 pub(super) struct Ntt {
     forward_a_canonical: Kernel<ForwardA>,
     forward_a_internal: Kernel<ForwardA>,
-    forward_a_rescale: Kernel<ForwardA>,
     inverse_a: Kernel<InverseA>,
     inverse_a_sources: Kernel<InverseA>,
+    rescale_a: Kernel<RescaleA>,
     forward_b: Kernel<PassB>,
     inverse_b: Kernel<PassB>,
     inverse_b_product: Kernel<PassB>,
@@ -74,7 +89,7 @@ impl Ntt {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let (la, lb) = split(log_n);
         let suffix = core.suffix();
-        let (_, threads_a, _) = pass_a_shape(log_n);
+        let (_, threads_a, _) = pass_a_shape(log_n, core, 1);
         let (_, threads_b, _) = pass_b_shape(log_n);
         // Integers need no other form between kernels.
         let (internal, sources) = match core {
@@ -101,9 +116,14 @@ impl Ntt {
         Ok(Ntt {
             forward_a_canonical: forward_a("canonical")?,
             forward_a_internal: forward_a(internal)?,
-            forward_a_rescale: forward_a("rescale")?,
             inverse_a: inverse_a("integers")?,
             inverse_a_sources: inverse_a(sources)?,
+            rescale_a: Kernel::load(
+                device,
+                "rescale",
+                &format!("rescale_a_{la}_{suffix}"),
+                threads_a,
+            )?,
             forward_b: pass_b(format!("forward_b_{lb}_{suffix}"))?,
             inverse_b: pass_b(format!("inverse_b_{lb}_residues_{suffix}"))?,
             inverse_b_product: pass_b(format!("inverse_b_{lb}_products_{suffix}"))?,
@@ -119,8 +139,6 @@ pub(crate) enum Source {
     Canonical,
     /// What a base conversion left.
     Internal,
-    /// One limb of another prime, for every limb.
-    Rescale,
 }
 
 /// What pass A of an inverse transform writes.
@@ -144,11 +162,10 @@ impl Kernels {
         polynomials: usize,
         arguments: &ForwardA,
     ) -> Result<()> {
-        let (tiles, _, shared) = pass_a_shape(self.log_n);
+        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core, 1);
         let kernel = match source {
             Source::Canonical => &self.ntt.forward_a_canonical,
             Source::Internal => &self.ntt.forward_a_internal,
-            Source::Rescale => &self.ntt.forward_a_rescale,
         };
         let grid = [tiles, arguments.basis.limbs, polynomials as u32];
         // SAFETY: the caller's promise.
@@ -166,7 +183,7 @@ impl Kernels {
         polynomials: usize,
         arguments: &InverseA,
     ) -> Result<()> {
-        let (tiles, _, shared) = pass_a_shape(self.log_n);
+        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core, 1);
         let kernel = match result {
             Outcome::Canonical => &self.ntt.inverse_a,
             Outcome::Sources => &self.ntt.inverse_a_sources,
@@ -174,6 +191,32 @@ impl Kernels {
         let grid = [tiles, arguments.basis.limbs, polynomials as u32];
         // SAFETY: the caller's promise.
         unsafe { kernel.launch(queue, grid, shared, arguments) }
+    }
+
+    /// Pass A of the inverse transform of the dropped limb of `polynomials`, and of the forward transforms of
+    /// what a rescale subtracts.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    pub unsafe fn rescale_a(
+        &self,
+        queue: &Queue,
+        polynomials: usize,
+        arguments: &RescaleA,
+    ) -> Result<()> {
+        let (tiles, threads, shared) = pass_a_shape(self.log_n, self.core, 2);
+        let targets = arguments.dropped;
+        // As many shares as run at once: each transforms the dropped limb anew.
+        let places = self.multiprocessors * (RESCALE_THREADS / threads);
+        let shares = places / (tiles * polynomials as u32).max(1);
+        let chunk = targets.div_ceil(shares.clamp(1, targets.max(1)));
+        let grid = [tiles, targets.div_ceil(chunk), polynomials as u32];
+        let arguments = RescaleA {
+            chunk,
+            ..*arguments
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.ntt.rescale_a.launch(queue, grid, shared, &arguments) }
     }
 
     /// Pass B of the forward transform, its last, to canonical residues.
@@ -225,6 +268,9 @@ impl Kernels {
         ([tiles, limbs, shares.min(polynomials)], shared)
     }
 }
+
+/// Threads in the middle of a rescale that a multiprocessor has at work.
+const RESCALE_THREADS: u32 = 1024;
 
 /// Blocks of pass B for each multiprocessor that keep it busy to the end.
 const FILLING_BLOCKS: u32 = 24;

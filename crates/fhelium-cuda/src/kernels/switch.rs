@@ -102,6 +102,7 @@ arguments!(Finish, 376, [primes, closing, moved, kept, operand.data; targets KEY
 pub(super) struct Switch {
     inner_fused: Kernel<Inner>,
     inner_flat: Kernel<Inner>,
+    inner_whole: Kernel<Inner>,
     whole: Kernel<Whole>,
     finish_switch: Kernel<Finish>,
     finish_rescale: Kernel<Finish>,
@@ -115,8 +116,11 @@ pub(crate) enum Route {
     /// With the second pass of the digits' transforms and the first of the special limbs' inverse:
     /// the fewest words moved.
     Fused,
-    /// Residue by residue, on digits that are whole: for several keys, and where the blocks of the
-    /// fused kernel would leave the device idle.
+    /// On digits that are whole: the limbs that are transformed back by rows, with that transform's first
+    /// pass, the others residue by residue: for several keys.
+    Split,
+    /// Residue by residue, on digits that are whole: where the blocks of the others would leave the device
+    /// idle.
     Flat,
 }
 
@@ -145,23 +149,28 @@ impl Switch {
         let switch = Switch {
             inner_fused: load(device, format!("inner_{lb}_fused_{suffix}"), threads)?,
             inner_flat: load(device, format!("inner_{lb}_flat_{suffix}"), FLAT_THREADS)?,
+            inner_whole: load(device, format!("inner_{lb}_whole_{suffix}"), threads)?,
             whole: load(device, format!("whole_{lb}_{suffix}"), threads)?,
             finish_switch: finish("switch")?,
             finish_rescale: finish("rescale")?,
             ahead_shared,
         };
         switch.inner_fused.allow_shared(ahead_shared)?;
+        switch.inner_whole.allow_shared(ahead_shared)?;
         Ok(switch)
     }
 }
 
 impl Kernels {
-    /// The route for so many limbs, batch elements and keys.
-    pub fn route(&self, limbs: usize, batch: usize, keys: usize) -> Route {
+    /// The route for so many limbs, of which so many are transformed back, batch elements and keys.
+    pub fn route(&self, limbs: usize, special: usize, batch: usize, keys: usize) -> Route {
         let (tiles, _, _) = pass_b_shape(self.log_n);
-        let blocks = u64::from(tiles) * (limbs * batch) as u64;
-        if keys == 1 && blocks >= u64::from(ENOUGH_BLOCKS * self.multiprocessors) {
+        let blocks = |limbs: usize| u64::from(tiles) * (limbs * batch * keys) as u64;
+        let enough = |blocks, each: u32| blocks >= u64::from(each * self.multiprocessors);
+        if keys == 1 && enough(blocks(limbs), ENOUGH_BLOCKS) {
             Route::Fused
+        } else if keys > 1 && enough(blocks(special), ENOUGH_BLOCKS / 2) {
+            Route::Split
         } else {
             Route::Flat
         }
@@ -172,28 +181,26 @@ impl Kernels {
     /// # Safety
     /// As [`Kernel::launch`].
     pub unsafe fn inner(&self, queue: &Queue, route: Route, arguments: &Inner) -> Result<()> {
-        let (tiles, _, _) = pass_b_shape(self.log_n);
+        let (row_tiles, _, _) = pass_b_shape(self.log_n);
         let switch = &self.switch;
         let (limbs, batch, keys) = (arguments.basis.limbs, arguments.batch, arguments.key_count);
-        let (kernel, shared, grid) = match route {
-            Route::Fused => (
-                &switch.inner_fused,
-                switch.ahead_shared,
-                [tiles, limbs, batch * keys],
-            ),
-            Route::Flat => {
-                let tiles = (1 << self.log_n) / (2 * FLAT_THREADS);
-                let blocks = (tiles * limbs * batch).max(1);
-                let shares = (ENOUGH_BLOCKS * self.multiprocessors).div_ceil(blocks);
-                (
-                    &switch.inner_flat,
-                    0,
-                    [tiles, limbs, batch * shares.clamp(1, keys.max(1))],
-                )
-            }
+        let kept = arguments.digit_limbs - arguments.dropped;
+        // How many limbs are done by rows, from the last on, and how many residue by residue.
+        let (kernel, rows, flat) = match route {
+            Route::Fused => (&switch.inner_fused, limbs, 0),
+            Route::Split => (&switch.inner_whole, limbs - kept, kept),
+            Route::Flat => (&switch.inner_whole, 0, limbs),
         };
-        // SAFETY: the caller's promise.
-        unsafe { kernel.launch(queue, grid, shared, arguments) }
+        let tiles = (1 << self.log_n) / (2 * FLAT_THREADS);
+        let blocks = (tiles * flat * batch).max(1);
+        let shares = (ENOUGH_BLOCKS * self.multiprocessors).div_ceil(blocks);
+        let flat = [tiles, flat, batch * shares.clamp(1, keys.max(1))];
+        let rows = [row_tiles, rows, batch * keys];
+        // SAFETY: the caller's promise; a launch of no blocks is none.
+        unsafe {
+            kernel.launch(queue, rows, switch.ahead_shared, arguments)?;
+            switch.inner_flat.launch(queue, flat, 0, arguments)
+        }
     }
 
     /// Transforms the digits of `batch` polynomials, for several keys.

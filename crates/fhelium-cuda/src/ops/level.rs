@@ -3,9 +3,7 @@
 use super::Pair;
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{
-    Basis, Combination, Finish, ForwardA, InverseA, KEYS, Operand, Outcome, PassB, Source, split,
-};
+use crate::kernels::{Basis, Combination, Finish, KEYS, Operand, PassB, RescaleA};
 use crate::values::Ciphertext;
 
 impl Context {
@@ -24,7 +22,6 @@ impl Context {
         let _turn = self.queue().lock()?;
         let joined = self.join("rescale", &[("ciphertext", &ciphertext.data)])?;
         let (n, log_n) = (self.n(), self.parameters().log_n());
-        let log_b = split(log_n).1;
         let result = self.result(ciphertext.secret, state, ciphertext.batch_shape.clone())?;
         let source = self.polynomials(ciphertext);
         let last = self.queue().allocate(polynomials * n)?;
@@ -48,30 +45,17 @@ impl Context {
             log_n,
             polynomials: polynomials as u32,
         };
-        let pass_a = InverseA {
+        let middle = RescaleA {
             primes,
             scales: self.tables().plain_scales(),
-            source: last.address(),
-            target: last.address(),
-            source_stride: n as u64,
-            target_stride: n as u64,
-            basis,
-            log_n,
-            log_b,
-        };
-        let forward = ForwardA {
-            primes,
             source: last.address(),
             target: moved.address(),
             source_stride: n as u64,
             target_stride: (limbs * n) as u64,
-            basis: self.basis(limbs),
             log_n,
-            log_b,
-            digit_size: 0,
-            digits: 1,
-            digit_limbs: 0,
-            origin: level as u32,
+            dropped: level as u32,
+            chunk: 0,
+            unused: 0,
         };
         let target = self.polynomials(&result);
         let mut finish = Finish {
@@ -99,8 +83,7 @@ impl Context {
         // that; the operand's strides are its own.
         unsafe {
             kernels.inverse_b(queue, &pass_b)?;
-            kernels.inverse_a(queue, Outcome::Canonical, polynomials, &pass_a)?;
-            kernels.forward_a(queue, Source::Rescale, polynomials, &forward)?;
+            kernels.rescale_a(queue, polynomials, &middle)?;
             kernels.finish_rescale(queue, &finish)?;
         }
         joined.leave()?;

@@ -1,12 +1,13 @@
 //! Hybrid key switching (K. Han, D. Ki, "Better Bootstrapping for Approximate Homomorphic
-//! Encryption", CT-RSA 2020), as fhelium_ckks does it, in seven launches where the device is filled,
-//! nine where it is not.
+//! Encryption", CT-RSA 2020), as fhelium_ckks does it, in five launches at best.
 //!
 //! The polynomial d is transformed back, scaled for the conversion as it is; each digit is lifted
 //! to the other primes, which runs on into the first pass of the transforms there; their second pass
 //! runs straight into the inner product with the key, and for the special limbs on into the inverse
 //! transform's first pass. The mod-down's conversion is transformed likewise, and the second pass
-//! runs into the last step: the division by P and the automorphism.
+//! runs into the last step: the division by P and the automorphism. Where a block can hold its columns
+//! over all primes that are converted from, the inverse transforms' second pass is in the conversion's
+//! kernel, too.
 //!
 //! What is added to the result, the other parts of the operand or of a product, is multiplied by P and
 //! enters the inner product, where its words are at hand: the mod-down divides it by P again.
@@ -18,8 +19,8 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{
-    Added, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, Outcome, PassB, Route,
-    Whole, split,
+    Added, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, PassB, Route, Whole,
+    split,
 };
 use crate::keys::KeySwitchKey;
 use crate::queue::Buffer;
@@ -66,10 +67,10 @@ impl Context {
             .queue()
             .allocate(switched.batch * digits * extended_limbs * n)?;
         self.decompose(switched, &extended)?;
-        let route = self
-            .kernels()
-            .route(extended_limbs, switched.batch, targets.len());
-        if route == Route::Flat {
+        let route =
+            self.kernels()
+                .route(extended_limbs, special_limbs, switched.batch, targets.len());
+        if route != Route::Fused {
             self.transform_digits(switched, &extended)?;
         }
         let words_each = 2 * switched.batch * (2 * kept_limbs + special_limbs) * n;
@@ -133,6 +134,7 @@ impl Context {
             source: coefficients.address(),
             target: extended.address(),
             factors: self.tables().up_factors(switched.level),
+            scales: self.tables().up_scales(switched.level),
             source_stride: stride,
             target_stride: extended_stride,
             basis,
@@ -151,19 +153,16 @@ impl Context {
             target_stride: extended_stride,
             basis,
             log_n,
-            log_b: split(log_n).1,
             digit_size,
             digits,
             digit_limbs: limbs as u32,
-            origin: 0,
         };
         let (queue, kernels) = (self.queue(), self.kernels());
         // SAFETY: the coefficients hold the level's limbs of the batch, `extended` all limbs of
         // every digit; the operands' strides are their own.
         unsafe {
             kernels.inverse_b(queue, &pass_b)?;
-            kernels.inverse_a(queue, Outcome::Sources, switched.batch, &pass_a)?;
-            kernels.mod_up(queue, switched.batch, &mod_up, &forward)
+            kernels.mod_up(queue, switched.batch, &pass_a, &mod_up, &forward)
         }
     }
 
@@ -281,6 +280,7 @@ impl Context {
             target: moved.address(),
             factors: self.tables().down_factors(),
             rest_factors: self.tables().rest_factors(),
+            scales: self.tables().down_scales(),
             source_stride: special_stride,
             target_stride: moved_stride,
             p_inverse: self.tables().special_inverse(switched.level),
@@ -300,18 +300,13 @@ impl Context {
             target_stride: moved_stride,
             basis: self.basis(kept_limbs),
             log_n,
-            log_b: split(log_n).1,
             digit_size: 0,
             digits: 1,
             digit_limbs: 0,
-            origin: 0,
         };
         let (queue, kernels) = (self.queue(), self.kernels());
         // SAFETY: both buffers hold their limbs for both halves of each item.
-        unsafe {
-            kernels.inverse_a(queue, Outcome::Sources, 2 * items, &pass_a)?;
-            kernels.mod_down(queue, 2 * items, &mod_down, &forward)
-        }
+        unsafe { kernels.mod_down(queue, 2 * items, &pass_a, &mod_down, &forward) }
     }
 
     fn finish(

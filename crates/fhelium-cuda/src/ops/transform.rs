@@ -39,11 +39,9 @@ impl Context {
             target_stride: stride,
             basis,
             log_n,
-            log_b: split(log_n).1,
             digit_size: 0,
             digits: 1,
             digit_limbs: 0,
-            origin: 0,
         };
         let pass_b = self.pass_b(buffer, basis, polynomials);
         // SAFETY: the buffer holds all limbs of all polynomials; each block writes what it read.

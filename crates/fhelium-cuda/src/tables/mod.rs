@@ -308,10 +308,8 @@ impl Builder<'_> {
             let row = conversion_row(core, special, target, place, down_row);
             self.words.extend(row);
         }
-        if let Conversion::Matrix(pieces) = self.conversions.1 {
-            // A matrix is read 16 bytes at a time.
-            self.words.resize(self.words.len().next_multiple_of(2), 0);
-            let start = self.words.len();
+        if let Some(pieces) = self.conversions.1.pieces() {
+            let start = self.aligned();
             self.words
                 .extend(matrix_words(special, level_moduli, pieces));
             places.down_matrices = Some(start);
@@ -353,12 +351,12 @@ impl Builder<'_> {
             }
             let scales = self.scales(|index| cofactors[index]);
             places.up_scales.push(scales);
-            self.words.resize(self.words.len().next_multiple_of(2), 0);
-            places.up_factors.push(self.words.len());
+            let start = self.aligned();
+            places.up_factors.push(start);
             let targets = [&level_moduli[..=level], special].concat();
             for digit in 0..parameters.digits(level) {
                 let own = &moduli[parameters.digit_range(level, digit)];
-                if let Conversion::Matrix(pieces) = self.conversions.0 {
+                if let Some(pieces) = self.conversions.0.pieces() {
                     self.words.extend(matrix_words(own, &targets, pieces));
                     continue;
                 }
@@ -372,9 +370,15 @@ impl Builder<'_> {
         Ok(places)
     }
 
+    /// Where the next table starts that is read 16 bytes at a time.
+    fn aligned(&mut self) -> usize {
+        self.words.resize(self.words.len().next_multiple_of(2), 0);
+        self.words.len()
+    }
+
     /// Appends a table of scales by prime: 1/N times the given factor.
     fn scales(&mut self, factor: impl Fn(usize) -> u64) -> usize {
-        let start = self.words.len();
+        let start = self.aligned();
         let n = self.parameters.n() as u64;
         for (index, &modulus) in self.moduli.iter().enumerate() {
             // N is a power of two and p is odd.
