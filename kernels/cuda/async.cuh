@@ -45,16 +45,19 @@ __device__ __forceinline__ void copy_async_wait() {
 
 #else
 
-inline void copy_async_8(u64* shared, const u64* source) { *shared = *source; }
-inline void copy_async_16(u64* shared, const u64* source) {
-    shared[0] = source[0];
-    shared[1] = source[1];
-}
+// The tests' emulator copies when a thread waits, and what was not committed not at all.
+void copy_async(u64* shared, const u64* source, u32 words);
+void copy_async_commit();
+void copy_async_wait_for(u32 later);
+
+inline void copy_async_8(u64* shared, const u64* source) { copy_async(shared, source, 1); }
+inline void copy_async_16(u64* shared, const u64* source) { copy_async(shared, source, 2); }
 inline void copy_async_16_once(u64* shared, const u64* source) { copy_async_16(shared, source); }
 inline void prefetch_line(const u64*) {}
-inline void copy_async_commit() {}
 template <int LATER>
-inline void copy_async_wait() {}
+inline void copy_async_wait() {
+    copy_async_wait_for(LATER);
+}
 
 #endif
 

@@ -54,11 +54,12 @@ struct Place {
           thread(threadIdx.x % GROUP_THREADS),
           tile(log_n - LA, thread),
           trade{1 + group} {}
-    __device__ __forceinline__ u32 first(int h) const {
-        return first_slot<LA, COLUMNS<LA>>(tile.t, h, tile.column);
+    // Of a row, in first and last positions.
+    __device__ __forceinline__ double& first(double* row, int h) const {
+        return at_first<LA, COLUMNS<LA>>(row, tile.t, h, tile.column);
     }
-    __device__ __forceinline__ u32 last(int h) const {
-        return last_slot<LA, COLUMNS<LA>>(tile.t, h, tile.column);
+    __device__ __forceinline__ double& last(double* row, int h) const {
+        return at_last<LA, COLUMNS<LA>>(row, tile.t, h, tile.column);
     }
     // Has the group fetch its columns of a limb, each thread pairs of neighbours.
     __device__ __forceinline__ void fetch_limb(u64* row, const u64* limb) const {
@@ -124,13 +125,13 @@ __device__ __forceinline__ const Prime* transform_sources(
         double* row = reinterpret_cast<double*>(near.sources + limb * SOURCE_ROW);
         double x[HELD];
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = row[place.last(h)];
+        for (int h = 0; h < HELD; ++h) x[h] = place.last(row, h);
         inverse_layers<LA, COLUMNS<LA>, 1>(x, row, core, NearTwiddles{own, 0}, 1, 0,
                                            tile.t, tile.column, place.trade);
         scaled_layer<LA>(x, core, *reinterpret_cast<const Scale*>(own + TWIDDLES));
 #pragma unroll
         for (int h = 0; h < HELD; ++h)
-            row[place.first(h)] = fh_from_bits(core.store_canonical_lazy(x[h]));
+            place.first(row, h) = fh_from_bits(core.store_canonical_lazy(x[h]));
     }
     __syncthreads();
     return primes;
@@ -143,14 +144,15 @@ __device__ __forceinline__ void transform_targets(
     const Basis& basis, const Targets& targets, u32 chunk, u32 log_n, const Place<LA>& place) {
     const auto& tile = place.tile;
     const u32 end = min((blockIdx.y + 1) * chunk, targets.tiles());
-    u64* own = near.targets + place.group * TARGET_ROW;
+    double* own = reinterpret_cast<double*>(near.targets + place.group * TARGET_ROW);
     // Of a tile; factors are [limbs][pieces] of m1, m0.
     const auto fetch_multipliers = [&](u32 i) {
         const u32 of_tile = threadIdx.x / pieces, piece = threadIdx.x % pieces;
         const u32 index = i * TILE_TARGETS + of_tile;
-        if (i >= end || of_tile >= TILE_TARGETS || index >= targets.count) return;
-        copy_async_16(near.multipliers + of_tile * multiplier_row(pieces) + 2 * piece,
-                      factors + ((u64)targets.limb(index) * pieces + piece) * 2);
+        if (i < end && of_tile < TILE_TARGETS && index < targets.count)
+            copy_async_16(near.multipliers + of_tile * multiplier_row(pieces) + 2 * piece,
+                          factors + ((u64)targets.limb(index) * pieces + piece) * 2);
+        copy_async_commit();
     };
     fetch_multipliers(blockIdx.y * chunk);
     copy_async_wait<0>();
@@ -176,8 +178,8 @@ __device__ __forceinline__ void transform_targets(
             const F64Core core(prime);
             double x[HELD];
 #pragma unroll
-            for (int h = 0; h < HELD; ++h) x[h] = fh_from_bits(own[place.first(h)]);
-            forward_layers<LA, COLUMNS<LA>>(x, reinterpret_cast<double*>(own), core, twiddles, 1, 0,
+            for (int h = 0; h < HELD; ++h) x[h] = place.first(own, h);
+            forward_layers<LA, COLUMNS<LA>>(x, own, core, twiddles, 1, 0,
                                             tile.t, tile.column, place.trade);
             u64* out = target + ((u64)limb << log_n);
 #pragma unroll

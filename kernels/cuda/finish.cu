@@ -1,5 +1,4 @@
-// The last step of mod-downs and rescales: the second pass of a transform, the division and the
-// automorphism in one.
+// The last step of a mod-down: the second pass of a transform, the division and the automorphism in one.
 //
 // Grids: (tiles of 2^LA rows, limbs, blocks that share the polynomials).
 
@@ -10,61 +9,31 @@
 
 namespace {
 
-// target = (kept - moved) / P, under an automorphism; kept holds P times what is added. A rescale's
-// target = (operand - moved) / q.
+// target = (kept - moved) / P, under an automorphism; kept holds P times what is added. Polynomials are the
+// two parts of items, which are batch elements under keys.
 struct Finish {
     const Prime* primes;
     const Factor* closing;  // what the difference is multiplied by, by limb
     const u64* moved;       // [polynomial][limbs][N], after pass A
-    const u64* kept;        // [polynomial][limbs][N], held order; a rescale has none
+    const u64* kept;        // [polynomial][limbs][N], held order
     u64 moved_stride;
     u64 kept_stride;
-    Operand operand;  // a rescale's
     u64 target_batch_stride;
     u64 target_part_stride;
     Basis basis;
     u32 log_n;
     u32 batch;
-    u32 parts;        // polynomials of an item
-    u32 polynomials;  // items times parts
+    u32 polynomials;
+    u32 unused;
     u64* targets[KEYS];
     // X -> X^g and its inverse; 1 for none.
     u32 galois[KEYS];
     u32 galois_inverse[KEYS];
 };
-static_assert(sizeof(Finish) == 376, "src/kernels/switch.rs has the same layout");
+static_assert(sizeof(Finish) == 352, "src/kernels/switch.rs has the same layout");
 
-// The last step of a rescale: polynomial by polynomial.
 template <int LB, Mode MODE>
-__device__ __forceinline__ void finish_rescale(const Finish& args) {
-    FH_SHARED(scratch);
-    typedef typename CoreOf<MODE>::type Core;
-    typedef typename Core::T T;
-    const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
-    const Core core(prime);
-    const TileB<LB> tile(scratch);
-    const u64 offset = (u64)blockIdx.y << args.log_n;
-    const auto factor = core.factor(args.closing[blockIdx.y]);
-    for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
-        const u32 batch = poly / args.parts, part = poly % args.parts;
-        const u64* operand = args.operand.data + batch * args.operand.batch_stride +
-                             part * args.operand.part_stride + offset;
-        u64* target = args.targets[0] + batch * args.target_batch_stride +
-                      part * args.target_part_stride + offset;
-        T x[HELD];
-        load_row(x, core, args.moved + poly * args.moved_stride + offset, tile);
-        forward_row(x, core, prime, args.log_n, tile);
-        scatter_row<LB, Core>(x, tile, [&](u64 at, T value) {
-            const T difference = core.sub(core.load(__ldg(operand + at)), core.tidy(value));
-            target[at] = core.store(core.mul(difference, factor));
-        });
-    }
-}
-
-// The last step of a mod-down: part by part of the items, which are two parts of one batch element
-// under one key.
-template <int LB, Mode MODE>
-__device__ __forceinline__ void finish_switch(const Finish& args) {
+__device__ __forceinline__ void finish(const Finish& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
     typedef typename Core::T T;
@@ -105,7 +74,7 @@ __device__ __forceinline__ void finish_switch(const Finish& args) {
         }
         // The automorphism maps rows to rows, and permutes within them.
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) shared[last_slot<LB, 1>(tile.t, h, 0)] = x[h];
+        for (int h = 0; h < HELD; ++h) at_last<LB, 1>(shared, tile.t, h) = x[h];
         __syncwarp();
         const u32 base =
             automorphism_source(args.galois_inverse[key], (u32)tile.base, args.log_n) >> LB << LB;
@@ -121,11 +90,9 @@ __device__ __forceinline__ void finish_switch(const Finish& args) {
 
 }  // namespace
 
-#define FINISH(LB, SUFFIX, MODE)                                                          \
-    FH_KERNEL(finish_##LB##_switch_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish, \
-              (finish_switch<LB, MODE>))                                                  \
-    FH_KERNEL(finish_##LB##_rescale_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish, \
-              (finish_rescale<LB, MODE>))
+#define FINISH(LB, SUFFIX, MODE)                                                       \
+    FH_KERNEL(finish_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Finish, \
+              (finish<LB, MODE>))
 
 FINISH(5, fast, FAST)
 FINISH(7, fast, FAST)

@@ -193,38 +193,38 @@ __device__ __forceinline__ u32 slot(u32 position, u32 column) {
     return COLUMNS == 1 ? position + 3 * (position >> 4) : exchanged(position) * COLUMNS + column;
 }
 
-// The same of position<L, S0, K>(t, h), whose parts of t and h have no bits in common: what is added
-// for h is a constant, but for the exchanged bits.
-template <int L, int S0, int K, int COLUMNS>
-__device__ __forceinline__ u32 slot_of(u32 t, int h, u32 column) {
+// The same of position<L, S0, K>(t, h), whose parts of t and h have no bits in common: all but the exchanged
+// bits of h is a constant, added last, so that it is one in the machine's addresses, too.
+template <int L, int S0, int K, int COLUMNS, class T>
+__device__ __forceinline__ T& at_slot(T* shared, u32 t, int h, u32 column) {
     const u32 of_t = position<L, S0, K>(t, 0), of_h = position<L, S0, K>(0, h);
     if constexpr (COLUMNS == 1) {
-        return slot<1>(of_t, 0) + slot<1>(of_h, 0);
+        return (shared + slot<1>(of_t, 0))[slot<1>(of_h, 0)];
     } else {
         const u32 low = exchanged(of_h) & 3, high = exchanged(of_h) & ~3u;
-        return ((exchanged(of_t) ^ low) * COLUMNS + column) + high * COLUMNS;
+        return (shared + ((exchanged(of_t) ^ low) * COLUMNS + column))[high * COLUMNS];
     }
 }
-template <int L, int COLUMNS>
-__device__ __forceinline__ u32 first_slot(u32 t, int h, u32 column) {
-    return slot_of<L, 0, Steps<L>::size(0), COLUMNS>(t, h, column);
+template <int L, int COLUMNS, class T>
+__device__ __forceinline__ T& at_first(T* shared, u32 t, int h, u32 column = 0) {
+    return at_slot<L, 0, Steps<L>::size(0), COLUMNS>(shared, t, h, column);
 }
-template <int L, int COLUMNS>
-__device__ __forceinline__ u32 last_slot(u32 t, int h, u32 column) {
+template <int L, int COLUMNS, class T>
+__device__ __forceinline__ T& at_last(T* shared, u32 t, int h, u32 column = 0) {
     constexpr int LAST = Steps<L>::COUNT - 1;
-    return slot_of<L, Steps<L>::first(LAST), Steps<L>::size(LAST), COLUMNS>(t, h, column);
+    return at_slot<L, Steps<L>::first(LAST), Steps<L>::size(LAST), COLUMNS>(shared, t, h, column);
 }
 
 template <int L, int S0, int K, int COLUMNS, class T>
 __device__ __forceinline__ void put(T* shared, const T (&x)[HELD], u32 t, u32 column) {
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) shared[slot_of<L, S0, K, COLUMNS>(t, h, column)] = x[h];
+    for (int h = 0; h < HELD; ++h) at_slot<L, S0, K, COLUMNS>(shared, t, h, column) = x[h];
 }
 
 template <int L, int S0, int K, int COLUMNS, class T>
 __device__ __forceinline__ void take(const T* shared, T (&x)[HELD], u32 t, u32 column) {
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = shared[slot_of<L, S0, K, COLUMNS>(t, h, column)];
+    for (int h = 0; h < HELD; ++h) x[h] = at_slot<L, S0, K, COLUMNS>(shared, t, h, column);
 }
 
 #ifdef __CUDACC__
@@ -421,11 +421,11 @@ __device__ __forceinline__ void gather_row(
     T* shared = tile.template row_of<T>();
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
-        shared[first_slot<LB, 1>(tile.t, h, 0)] = load(tile.first(h));
+        at_first<LB, 1>(shared, tile.t, h) = load(tile.first(h));
     }
     __syncwarp();
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = shared[last_slot<LB, 1>(tile.t, h, 0)];
+    for (int h = 0; h < HELD; ++h) x[h] = at_last<LB, 1>(shared, tile.t, h);
     __syncwarp();
 }
 
@@ -437,11 +437,11 @@ __device__ __forceinline__ void scatter_row(
     T* shared = tile.template row_of<T>();
     __syncwarp();
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) shared[last_slot<LB, 1>(tile.t, h, 0)] = x[h];
+    for (int h = 0; h < HELD; ++h) at_last<LB, 1>(shared, tile.t, h) = x[h];
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
-        store(tile.first(h), shared[first_slot<LB, 1>(tile.t, h, 0)]);
+        store(tile.first(h), at_first<LB, 1>(shared, tile.t, h));
     }
     __syncwarp();
 }

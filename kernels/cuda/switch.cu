@@ -72,12 +72,12 @@ __device__ __forceinline__ void add_parts(
         // Few at once: the registers are full of sums.
 #pragma unroll 2
         for (int h = 0; h < HELD; ++h)
-            shared[first_slot<LB, 1>(tile.t, h, 0)] =
+            at_first<LB, 1>(shared, tile.t, h) =
                 core.tidy(core.mul(value(part, h), p));
         __syncwarp();
 #pragma unroll
         for (int h = 0; h < HELD; ++h)
-            sum[h] = core.add(sum[h], shared[last_slot<LB, 1>(tile.t, h, 0)]);
+            sum[h] = core.add(sum[h], at_last<LB, 1>(shared, tile.t, h));
         __syncwarp();
     }
 }
@@ -180,12 +180,12 @@ __device__ __forceinline__ void inner(const Inner& args) {
                 T value = core.load(AHEAD ? ahead[h * THREADS_B<LB>] : own[at]);
                 if (args.own_factor.data != nullptr)
                     value = core.product(value, core.load(factor[at]));
-                shared[first_slot<LB, 1>(tile.t, h, 0)] = value;
+                at_first<LB, 1>(shared, tile.t, h) = value;
             }
             __syncwarp();
 #pragma unroll
             for (int h = 0; h < HELD; ++h)
-                x[h] = shared[last_slot<LB, 1>(tile.t, h, 0)];
+                x[h] = at_last<LB, 1>(shared, tile.t, h);
             __syncwarp();
         } else {
             if constexpr (AHEAD) {

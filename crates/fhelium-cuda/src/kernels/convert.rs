@@ -223,7 +223,7 @@ impl Convert {
             match conversion {
                 Conversion::Fused => {
                     let (la, _) = split(log_n);
-                    let (_, threads, _) = pass_a_shape(log_n, core, 1);
+                    let (_, threads, _) = pass_a_shape(log_n, core);
                     let name = format!("{kind}_a_{la}_{suffix}");
                     Kernel::load(device, "convert_a", &name, threads)
                 }
@@ -338,7 +338,7 @@ impl Kernels {
     ) -> Shape {
         match conversion {
             Conversion::Fused => {
-                let (tiles, _, shared) = pass_a_shape(self.log_n, self.core, 1);
+                let (tiles, _, shared) = pass_a_shape(self.log_n, self.core);
                 Shape {
                     grid: [tiles, targets, rows],
                     chunk: 1,

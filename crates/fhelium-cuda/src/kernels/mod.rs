@@ -12,6 +12,7 @@ mod encrypt;
 mod fused;
 mod keys;
 mod ntt;
+mod rescale;
 mod sample;
 mod strided;
 mod switch;
@@ -26,7 +27,8 @@ pub(crate) use embed::{
 pub(crate) use encrypt::{Decrypt, Encrypt};
 pub(crate) use fused::Fused;
 pub(crate) use keys::{HoldKey, MakeKey};
-pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, RescaleA, Source};
+pub(crate) use ntt::{ForwardA, InverseA, Outcome, PassB, Source};
+pub(crate) use rescale::Rescale;
 pub(crate) use sample::{Lift, Small, Uniform};
 pub(crate) use strided::{Fill, Move, Strided, pieces, single};
 pub(crate) use switch::{Added, Finish, Inner, KEYS, Route, Whole};
@@ -57,6 +59,14 @@ impl Core {
         match self {
             Core::Fp64 => "fast",
             Core::Integer => "wide",
+        }
+    }
+
+    /// Words of a twiddle.
+    fn twiddle_words(self) -> u32 {
+        match self {
+            Core::Fp64 => 1,
+            Core::Integer => 2,
         }
     }
 }
@@ -209,6 +219,7 @@ pub(crate) struct Kernels {
     multiprocessors: u32,
     ntt: ntt::Ntt,
     convert: convert::Convert,
+    rescale: rescale::RescaleKernels,
     switch: switch::Switch,
     elementwise: elementwise::Elementwise,
     fused: fused::FusedKernels,
@@ -236,6 +247,7 @@ impl Kernels {
             multiprocessors: device.multiprocessors(),
             ntt: ntt::Ntt::load(device, log_n, core)?,
             convert: convert::Convert::load(device, log_n, core, sources, conversions)?,
+            rescale: rescale::RescaleKernels::load(device, log_n, core)?,
             switch: switch::Switch::load(device, log_n, core)?,
             elementwise: elementwise::Elementwise::load(device, core)?,
             fused: fused::FusedKernels::load(device, core)?,
@@ -269,20 +281,16 @@ pub(crate) const LOG_HELD: u32 = 3;
 /// The layers of pass B's last step, whose twiddles have a form of their own; `row_step` in ntt.cuh.
 pub(crate) const LAST_STEP: u32 = 2;
 
-/// Tiles of pass A, threads of a block and its bytes of shared memory with the twiddles of so many transforms.
-fn pass_a_shape(log_n: u32, core: Core, transforms: u32) -> (u32, u32, u32) {
+/// Tiles of pass A, threads of a block and its bytes of shared memory, twiddles counted.
+fn pass_a_shape(log_n: u32, core: Core) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
-    let twiddle_words = match core {
-        Core::Fp64 => 1,
-        Core::Integer => 2,
-    };
     let columns = match la {
         5 => 32,
         6 => 16,
         _ => 8,
     };
     let threads = columns << (la - LOG_HELD);
-    let words = (columns + transforms * twiddle_words) << la;
+    let words = (columns + core.twiddle_words()) << la;
     ((1 << lb) / columns, threads, words * 8)
 }
 
@@ -304,7 +312,7 @@ mod tests {
     fn tiles_cover_a_limb_exactly() {
         for log_n in 10..=17 {
             let (la, lb) = split(log_n);
-            let (tiles, threads, shared) = pass_a_shape(log_n, Core::Integer, 2);
+            let (tiles, threads, shared) = pass_a_shape(log_n, Core::Integer);
             assert_eq!(
                 (tiles * threads) << LOG_HELD,
                 1 << log_n,

@@ -1,4 +1,4 @@
-//! Transforms by themselves, and those in the middle of a rescale: kernels/cuda/ntt.cu and rescale.cu.
+//! Transforms by themselves: kernels/cuda/ntt.cu.
 
 use super::{Basis, Core, Kernel, Kernels, arguments, pass_a_shape, pass_b_shape, split};
 use crate::device::Device;
@@ -52,25 +52,8 @@ pub(crate) struct PassB {
     pub polynomials: u32,
 }
 
-/// `RescaleA` in rescale.cu.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct RescaleA {
-    pub primes: u64,
-    pub scales: u64,
-    pub source: u64,
-    pub target: u64,
-    pub source_stride: u64,
-    pub target_stride: u64,
-    pub log_n: u32,
-    pub dropped: u32,
-    pub chunk: u32,
-    pub unused: u32,
-}
-
 arguments!(ForwardA, 72, [primes, source, target]);
 arguments!(InverseA, 72, [primes, scales, source, target]);
-arguments!(RescaleA, 64, [primes, scales, source, target]);
 arguments!(PassB, 80, [primes, source, factor, target]);
 
 pub(super) struct Ntt {
@@ -78,7 +61,6 @@ pub(super) struct Ntt {
     forward_a_internal: Kernel<ForwardA>,
     inverse_a: Kernel<InverseA>,
     inverse_a_sources: Kernel<InverseA>,
-    rescale_a: Kernel<RescaleA>,
     forward_b: Kernel<PassB>,
     inverse_b: Kernel<PassB>,
     inverse_b_product: Kernel<PassB>,
@@ -89,7 +71,7 @@ impl Ntt {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let (la, lb) = split(log_n);
         let suffix = core.suffix();
-        let (_, threads_a, _) = pass_a_shape(log_n, core, 1);
+        let (_, threads_a, _) = pass_a_shape(log_n, core);
         let (_, threads_b, _) = pass_b_shape(log_n);
         // Integers need no other form between kernels.
         let (internal, sources) = match core {
@@ -118,12 +100,6 @@ impl Ntt {
             forward_a_internal: forward_a(internal)?,
             inverse_a: inverse_a("integers")?,
             inverse_a_sources: inverse_a(sources)?,
-            rescale_a: Kernel::load(
-                device,
-                "rescale",
-                &format!("rescale_a_{la}_{suffix}"),
-                threads_a,
-            )?,
             forward_b: pass_b(format!("forward_b_{lb}_{suffix}"))?,
             inverse_b: pass_b(format!("inverse_b_{lb}_residues_{suffix}"))?,
             inverse_b_product: pass_b(format!("inverse_b_{lb}_products_{suffix}"))?,
@@ -162,7 +138,7 @@ impl Kernels {
         polynomials: usize,
         arguments: &ForwardA,
     ) -> Result<()> {
-        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core, 1);
+        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core);
         let kernel = match source {
             Source::Canonical => &self.ntt.forward_a_canonical,
             Source::Internal => &self.ntt.forward_a_internal,
@@ -183,7 +159,7 @@ impl Kernels {
         polynomials: usize,
         arguments: &InverseA,
     ) -> Result<()> {
-        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core, 1);
+        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core);
         let kernel = match result {
             Outcome::Canonical => &self.ntt.inverse_a,
             Outcome::Sources => &self.ntt.inverse_a_sources,
@@ -191,32 +167,6 @@ impl Kernels {
         let grid = [tiles, arguments.basis.limbs, polynomials as u32];
         // SAFETY: the caller's promise.
         unsafe { kernel.launch(queue, grid, shared, arguments) }
-    }
-
-    /// Pass A of the inverse transform of the dropped limb of `polynomials`, and of the forward transforms of
-    /// what a rescale subtracts.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn rescale_a(
-        &self,
-        queue: &Queue,
-        polynomials: usize,
-        arguments: &RescaleA,
-    ) -> Result<()> {
-        let (tiles, threads, shared) = pass_a_shape(self.log_n, self.core, 2);
-        let targets = arguments.dropped;
-        // As many shares as run at once: each transforms the dropped limb anew.
-        let places = self.multiprocessors * (RESCALE_THREADS / threads);
-        let shares = places / (tiles * polynomials as u32).max(1);
-        let chunk = targets.div_ceil(shares.clamp(1, targets.max(1)));
-        let grid = [tiles, targets.div_ceil(chunk), polynomials as u32];
-        let arguments = RescaleA {
-            chunk,
-            ..*arguments
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.ntt.rescale_a.launch(queue, grid, shared, &arguments) }
     }
 
     /// Pass B of the forward transform, its last, to canonical residues.
@@ -268,9 +218,6 @@ impl Kernels {
         ([tiles, limbs, shares.min(polynomials)], shared)
     }
 }
-
-/// Threads in the middle of a rescale that a multiprocessor has at work.
-const RESCALE_THREADS: u32 = 1024;
 
 /// Blocks of pass B for each multiprocessor that keep it busy to the end.
 const FILLING_BLOCKS: u32 = 24;

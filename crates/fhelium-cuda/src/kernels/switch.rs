@@ -82,14 +82,13 @@ pub(crate) struct Finish {
     pub kept: u64,
     pub moved_stride: u64,
     pub kept_stride: u64,
-    pub operand: Operand,
     pub target_batch_stride: u64,
     pub target_part_stride: u64,
     pub basis: Basis,
     pub log_n: u32,
     pub batch: u32,
-    pub parts: u32,
     pub polynomials: u32,
+    pub unused: u32,
     pub targets: [u64; KEYS],
     pub galois: [u32; KEYS],
     pub galois_inverse: [u32; KEYS],
@@ -97,15 +96,14 @@ pub(crate) struct Finish {
 
 arguments!(Inner, 344, [primes, extended, own.data, own_factor.data, kept, special, added.a.data, added.b.data, special_products; keys KEYS]);
 arguments!(Whole, 104, [primes, extended, own.data, own_factor.data]);
-arguments!(Finish, 376, [primes, closing, moved, kept, operand.data; targets KEYS]);
+arguments!(Finish, 352, [primes, closing, moved, kept; targets KEYS]);
 
 pub(super) struct Switch {
     inner_fused: Kernel<Inner>,
     inner_flat: Kernel<Inner>,
     inner_whole: Kernel<Inner>,
     whole: Kernel<Whole>,
-    finish_switch: Kernel<Finish>,
-    finish_rescale: Kernel<Finish>,
+    finish: Kernel<Finish>,
     /// Shared memory of an inner product, which fetches ahead.
     ahead_shared: u32,
 }
@@ -142,17 +140,13 @@ impl Switch {
         fn load<A: Arguments>(device: &Device, name: String, threads: u32) -> Result<Kernel<A>> {
             Kernel::load(device, "switch", &name, threads)
         }
-        let finish = |kind: &str| {
-            let name = format!("finish_{lb}_{kind}_{suffix}");
-            Kernel::load(device, "finish", &name, threads)
-        };
+        let finish = format!("finish_{lb}_{suffix}");
         let switch = Switch {
             inner_fused: load(device, format!("inner_{lb}_fused_{suffix}"), threads)?,
             inner_flat: load(device, format!("inner_{lb}_flat_{suffix}"), FLAT_THREADS)?,
             inner_whole: load(device, format!("inner_{lb}_whole_{suffix}"), threads)?,
             whole: load(device, format!("whole_{lb}_{suffix}"), threads)?,
-            finish_switch: finish("switch")?,
-            finish_rescale: finish("rescale")?,
+            finish: Kernel::load(device, "finish", &finish, threads)?,
             ahead_shared,
         };
         switch.inner_fused.allow_shared(ahead_shared)?;
@@ -222,30 +216,12 @@ impl Kernels {
     ///
     /// # Safety
     /// As [`Kernel::launch`].
-    pub unsafe fn finish_switch(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
+    pub unsafe fn finish(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
         let (grid, shared) = self.pass_b_grid(arguments.basis.limbs, arguments.polynomials);
         let (_, threads, _) = pass_b_shape(self.log_n);
         // A thread fetches its words of what was kept ahead.
         let shared = shared + (threads << LOG_HELD) * 8;
         // SAFETY: the caller's promise.
-        unsafe {
-            self.switch
-                .finish_switch
-                .launch(queue, grid, shared, arguments)
-        }
-    }
-
-    /// The last step of a rescale.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    pub unsafe fn finish_rescale(&self, queue: &Queue, arguments: &Finish) -> Result<()> {
-        let (grid, shared) = self.pass_b_grid(arguments.basis.limbs, arguments.polynomials);
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.switch
-                .finish_rescale
-                .launch(queue, grid, shared, arguments)
-        }
+        unsafe { self.switch.finish.launch(queue, grid, shared, arguments) }
     }
 }

@@ -3,7 +3,7 @@
 use super::Pair;
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{Basis, Combination, Finish, KEYS, Operand, PassB, RescaleA};
+use crate::kernels::{Basis, Combination, Operand, PassB, Rescale};
 use crate::values::Ciphertext;
 
 impl Context {
@@ -45,46 +45,30 @@ impl Context {
             log_n,
             polynomials: polynomials as u32,
         };
-        let middle = RescaleA {
+        let target = self.polynomials(&result);
+        let rescale = Rescale {
             primes,
             scales: self.tables().plain_scales(),
-            source: last.address(),
-            target: moved.address(),
-            source_stride: n as u64,
-            target_stride: (limbs * n) as u64,
+            closing: self.tables().rescale(level),
+            dropped: last.address(),
+            moved: moved.address(),
+            operand: source,
+            target: target.data,
+            target_batch_stride: target.batch_stride,
+            target_part_stride: target.part_stride,
             log_n,
-            dropped: level as u32,
+            limbs: limbs as u32,
+            parts: parts as u32,
+            polynomials: polynomials as u32,
             chunk: 0,
             unused: 0,
         };
-        let target = self.polynomials(&result);
-        let mut finish = Finish {
-            primes,
-            closing: self.tables().rescale(level),
-            moved: moved.address(),
-            kept: 0,
-            moved_stride: (limbs * n) as u64,
-            kept_stride: 0,
-            operand: source,
-            target_batch_stride: target.batch_stride,
-            target_part_stride: target.part_stride,
-            basis: self.basis(limbs),
-            log_n,
-            batch: ciphertext.items() as u32,
-            parts: parts as u32,
-            polynomials: polynomials as u32,
-            targets: [0; KEYS],
-            galois: [1; KEYS],
-            galois_inverse: [1; KEYS],
-        };
-        finish.targets[0] = target.data;
         let (queue, kernels) = (self.queue(), self.kernels());
         // SAFETY: `last` holds one limb of each polynomial, `moved` and the result all limbs but
         // that; the operand's strides are its own.
         unsafe {
             kernels.inverse_b(queue, &pass_b)?;
-            kernels.rescale_a(queue, polynomials, &middle)?;
-            kernels.finish_rescale(queue, &finish)?;
+            kernels.rescale(queue, &rescale)?;
         }
         joined.leave()?;
         Ok(result)

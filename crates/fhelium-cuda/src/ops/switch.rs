@@ -326,14 +326,13 @@ impl Context {
             kept: kept.address(),
             moved_stride: stride,
             kept_stride: stride,
-            operand: Operand::NONE,
             target_batch_stride: 2 * stride,
             target_part_stride: stride,
             basis: self.basis(kept_limbs),
             log_n: self.parameters().log_n(),
             batch: switched.batch as u32,
-            parts: 2,
             polynomials: (2 * switched.batch * round.len()) as u32,
+            unused: 0,
             targets: [0; KEYS],
             galois: [1; KEYS],
             galois_inverse: [1; KEYS],
@@ -345,6 +344,6 @@ impl Context {
         }
         // SAFETY: `kept` and `moved` hold both halves of each item, each target two parts of the
         // batch; what is added has the operand's own strides and at least these limbs.
-        unsafe { self.kernels().finish_switch(self.queue(), &finish) }
+        unsafe { self.kernels().finish(self.queue(), &finish) }
     }
 }

@@ -60,6 +60,7 @@ void run_block(unsigned threads) {
     while (fibers.size() < threads) fibers.push_back(new Fiber);
     fh_threads = threads;
     memset(arrived, 0, sizeof arrived);
+    fh_forget_copies();
     for (unsigned t = 0; t < threads; ++t) {
         fibers[t]->started = fibers[t]->done = false;
         fibers[t]->barrier = fibers[t]->awaited = 0;

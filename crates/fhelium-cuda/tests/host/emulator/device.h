@@ -74,6 +74,8 @@ inline unsigned __shfl_up_sync(unsigned, unsigned value, unsigned delta) {
     return other;
 }
 uint64_t* fh_shared_memory();
+// Before a block begins.
+void fh_forget_copies();
 
 // A kernel by name, for cuModuleGetFunction.
 struct Kernel {

@@ -1,0 +1,49 @@
+// Copies that run while the thread goes on: here when it waits for them.
+
+#include "device.h"
+#include "async.cuh"
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+
+namespace {
+
+struct Copy {
+    u64* shared;
+    const u64* source;
+    u32 words;
+};
+struct Pending {
+    std::vector<Copy> open;
+    std::deque<std::vector<Copy>> groups;
+};
+Pending threads[1024];
+
+}  // namespace
+
+void copy_async(u64* shared, const u64* source, u32 words) {
+    if (reinterpret_cast<size_t>(shared) % (8 * words) != 0 ||
+        reinterpret_cast<size_t>(source) % (8 * words) != 0) {
+        fprintf(stderr, "a copy of %u words is not aligned\n", words);
+        abort();
+    }
+    threads[threadIdx.x].open.push_back(Copy{shared, source, words});
+}
+
+void copy_async_commit() {
+    Pending& pending = threads[threadIdx.x];
+    pending.groups.push_back(std::move(pending.open));
+    pending.open.clear();
+}
+
+void copy_async_wait_for(u32 later) {
+    auto& groups = threads[threadIdx.x].groups;
+    for (; groups.size() > later; groups.pop_front())
+        for (const Copy& copy : groups.front())
+            for (u32 i = 0; i < copy.words; ++i) copy.shared[i] = copy.source[i];
+}
+
+void fh_forget_copies() {
+    for (Pending& pending : threads) pending.open.clear(), pending.groups.clear();
+}
