@@ -171,7 +171,7 @@ impl Drop for Block {
             Owner::Queue(queue) if self.secret => queue.erase(self.pointer, self.bytes),
             Owner::Queue(queue) => queue.give_back(self.pointer, self.bytes),
             Owner::Arena(arena) => arena.give_back(self.pointer, self.bytes),
-            Owner::Recorder(recorder) => recorder.give_back(self.pointer, self.bytes),
+            Owner::Recorder(recorder) => recorder.give_back(self.pointer),
             Owner::Other(..) => {}
         }
     }

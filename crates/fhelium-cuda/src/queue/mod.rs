@@ -1,6 +1,7 @@
 //! A stream with its memory: launches, copies and recordings, all in one order.
 
 mod foreign;
+mod layout;
 mod memory;
 mod recorder;
 mod transfer;

@@ -1,11 +1,11 @@
 //! What a piece of work launches, written down instead of run, on addresses that stand for memory.
 
 use super::Queue;
+use super::layout::{ALIGNMENT, Layout, Lifetime, lay_out};
 use super::memory::{Block, Buffer, Owner, bytes_of};
 use cudarc::driver::sys::{CUdeviceptr, CUfunction};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A kernel that is loaded as long as its device is open.
@@ -57,10 +57,11 @@ struct State {
     steps: Vec<Step>,
     /// Which words of which steps are addresses: step and word.
     addresses: Vec<(usize, usize)>,
-    /// The placeholders handed out, by rising address.
+    /// The placeholders handed out, by rising address: each has addresses of its own, so that an
+    /// address says which it is of.
     places: Vec<Place>,
-    /// Those that are free again, by their bytes.
-    free: HashMap<usize, Vec<CUdeviceptr>>,
+    /// How often one was taken or given back.
+    moments: usize,
     /// What the recorded work reads besides its inputs.
     kept: Vec<Arc<Block>>,
 }
@@ -68,6 +69,9 @@ struct State {
 struct Place {
     start: CUdeviceptr,
     bytes: usize,
+    /// The moments at which it was taken and given back.
+    taken: usize,
+    given_back: Option<usize>,
 }
 
 /// What a placeholder stands for.
@@ -108,6 +112,42 @@ pub(crate) struct Recording {
 }
 
 impl State {
+    fn next_moment(&mut self) -> usize {
+        self.moments += 1;
+        self.moments
+    }
+
+    /// Where those placeholders lie that are memory of the work itself.
+    fn workspace(&self, is_own: impl Fn(&Place) -> bool) -> Layout {
+        let end = self.moments + 1;
+        let own = self.places.iter().filter(|place| is_own(place));
+        let lifetimes: Vec<Lifetime> = own
+            .map(|place| Lifetime {
+                bytes: place.bytes as u64,
+                from: place.taken,
+                until: place.given_back.unwrap_or(end),
+            })
+            .collect();
+        lay_out(&lifetimes)
+    }
+
+    /// What each placeholder stands for, some of which are the bound buffers, and the bytes of the
+    /// others together.
+    fn stands(&self, bound: &[Arc<Buffer>]) -> (Vec<Stand>, u64) {
+        let addresses = bound.iter().map(|buffer| buffer.address());
+        let bound: HashMap<CUdeviceptr, usize> = addresses.zip(0..).collect();
+        let workspace = self.workspace(|place| !bound.contains_key(&place.start));
+        let mut starts = workspace.starts.into_iter();
+        let stands = self
+            .places
+            .iter()
+            .map(|place| match bound.get(&place.start) {
+                Some(&index) => Stand::Bound(index),
+                None => Stand::Workspace(starts.next().unwrap_or_default()),
+            });
+        (stands.collect(), workspace.bytes)
+    }
+
     /// Bytes of the memory behind each step's addresses, each up to the next one or to the end.
     fn bytes_given(&self) -> Vec<usize> {
         let places = self.places.iter().map(|place| (place.start, place.bytes));
@@ -144,8 +184,6 @@ impl State {
 
 /// No device has memory there.
 const FIRST_PLACE: CUdeviceptr = 1 << 60;
-/// The alignment of the driver's allocations.
-const ALIGNMENT: u64 = 256;
 
 impl Recorder {
     pub(super) fn new(queue: &Arc<Queue>) -> Arc<Self> {
@@ -164,23 +202,30 @@ impl Recorder {
         let bytes = bytes_of(words);
         let state = &mut *self.state.lock();
         state.secret |= secret;
-        let pointer = match state.free.get_mut(&bytes).and_then(Vec::pop) {
-            Some(pointer) => pointer,
-            None => {
-                let start = state.places.last().map_or(FIRST_PLACE, |last| {
-                    (last.start + last.bytes as u64).next_multiple_of(ALIGNMENT)
-                });
-                state.places.push(Place { start, bytes });
-                start
-            }
-        };
-        Buffer::new(Owner::Recorder(self.clone()), pointer, words, secret)
+        let start = state.places.last().map_or(FIRST_PLACE, |last| {
+            (last.start + last.bytes as u64).next_multiple_of(ALIGNMENT)
+        });
+        let taken = state.next_moment();
+        state.places.push(Place {
+            start,
+            bytes,
+            taken,
+            given_back: None,
+        });
+        Buffer::new(Owner::Recorder(self.clone()), start, words, secret)
     }
 
-    pub(super) fn give_back(&self, pointer: CUdeviceptr, bytes: usize) {
-        let mut state = self.state.lock();
-        if !state.closed {
-            state.free.entry(bytes).or_default().push(pointer);
+    pub(super) fn give_back(&self, pointer: CUdeviceptr) {
+        let state = &mut *self.state.lock();
+        if state.closed {
+            return;
+        }
+        let moment = state.next_moment();
+        let found = state
+            .places
+            .binary_search_by_key(&pointer, |place| place.start);
+        if let Ok(index) = found {
+            state.places[index].given_back = Some(moment);
         }
     }
 
@@ -217,26 +262,8 @@ impl Recorder {
     pub(crate) fn close(&self, bound: &[Arc<Buffer>]) -> Recording {
         let state = &mut *self.state.lock();
         state.closed = true;
-        state.free.clear();
         let bytes = state.bytes_given();
-        let mut end = 0;
-        let stands: Vec<Stand> = state
-            .places
-            .iter()
-            .map(|place| {
-                let bound = bound
-                    .iter()
-                    .position(|buffer| buffer.address() == place.start);
-                bound.map_or_else(
-                    || {
-                        let start = end;
-                        end = (end + place.bytes as u64).next_multiple_of(ALIGNMENT);
-                        Stand::Workspace(start)
-                    },
-                    Stand::Bound,
-                )
-            })
-            .collect();
+        let (stands, workspace_bytes) = state.stands(bound);
         let patches = state.addresses.iter().filter_map(|&(step, word)| {
             let address = state.steps[step].words[word];
             let index = state
@@ -244,9 +271,8 @@ impl Recorder {
                 .partition_point(|place| place.start <= address)
                 .checked_sub(1)?;
             let place = &state.places[index];
-            let within: Range<u64> = 0..place.bytes as u64;
             let offset = address - place.start;
-            if !within.contains(&offset) {
+            if offset >= place.bytes as u64 {
                 return None;
             }
             let (buffer, offset) = match stands[index] {
@@ -267,7 +293,7 @@ impl Recorder {
             bytes,
             secret: state.secret,
             reports: state.reports,
-            workspace_words: end as usize / size_of::<u64>(),
+            workspace_words: workspace_bytes as usize / size_of::<u64>(),
             _kept: std::mem::take(&mut state.kept),
         }
     }
