@@ -96,9 +96,9 @@ impl PyEngine {
         PyMemoryUse(self.0.memory())
     }
 
-    /// Has the peak of host memory count from now on.
+    /// Has the peak of `memory()` count from now on.
     fn _reset_memory_peak(&self) {
-        self.0.context().reset_peak();
+        self.0.reset_memory_peak();
     }
 
     /// Waits until everything that was asked of the engine is done.
@@ -355,7 +355,7 @@ impl PyMemoryUse {
         self.0.kept
     }
 
-    /// The most that was ever used at once.
+    /// The most that was used at once.
     #[getter]
     fn peak(&self) -> usize {
         self.0.peak

@@ -22,7 +22,7 @@ pub struct MemoryUse {
     pub used: usize,
     /// Freed and kept for the next operations.
     pub kept: usize,
-    /// The most that was ever used at once.
+    /// The most that was used at once, since the peak was last reset.
     pub peak: usize,
     /// The limit on both together, if one is set.
     pub limit: Option<usize>,
@@ -209,6 +209,12 @@ impl Queue {
             peak: memory.peak_bytes,
             limit: memory.limit,
         }
+    }
+
+    /// Has the peak of [`memory`](Self::memory) count from now on.
+    pub fn reset_memory_peak(&self) {
+        let memory = &mut *self.memory.lock();
+        memory.peak_bytes = memory.used_bytes;
     }
 
     /// Sets the most bytes that may be in use; `None` for what the device has. Values in use stay.

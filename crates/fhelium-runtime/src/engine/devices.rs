@@ -61,6 +61,14 @@ impl Engine {
         device.memory()
     }
 
+    /// Has the peak of [`memory`](Self::memory) count from now on.
+    pub fn reset_memory_peak(&self) {
+        match self.cuda() {
+            Some(device) => device.queue().reset_memory_peak(),
+            None => self.context().reset_peak(),
+        }
+    }
+
     /// Waits until everything that was asked of the engine is done. On the CPU it always is.
     ///
     /// # Errors
