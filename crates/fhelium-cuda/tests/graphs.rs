@@ -5,8 +5,8 @@ mod bench;
 
 use bench::{Bench, has_kernels, open, parameters};
 use cudarc::driver::sys::{self, CUstreamCaptureMode};
-use fhelium_ckks::Ciphertext;
-use fhelium_cuda::{Context, ContextOptions, CudaError, Graph, KeySwitchKey, Replay};
+use fhelium_ckks::{CipherState, Ciphertext};
+use fhelium_cuda::{Context, ContextOptions, CudaError, Graph, KeySwitchKey, Replay, StandIns};
 
 const WAYS: [Replay; 2] = [Replay::Launches, Replay::Graph];
 
@@ -120,6 +120,62 @@ fn a_graph_gives_the_residues_for_whatever_it_is_bound_to() {
         results[1].buffer().address(),
         on_device[0].buffer().address()
     );
+}
+
+/// Guards that the bytes of a replay are known before anything is there, that the work itself takes no
+/// more, and that nothing but its memory is followed.
+#[test]
+fn what_work_takes_is_known_before_it_runs() {
+    if !has_kernels() {
+        return;
+    }
+    let mut bench = bench();
+    let operands = batches(&mut bench);
+    let device = &bench.device;
+    let function = Function::new(&bench);
+    let state = CipherState {
+        level: 3,
+        scale: bench.host.parameters().scale().clone(),
+        parts: 2,
+    };
+    let like = |make: StandIns<'_>| {
+        let shapes = operands[..2].iter().map(|a| a.batch_shape().to_vec());
+        shapes
+            .map(|shape| make.ciphertext(bench.secret, state.clone(), shape))
+            .collect::<fhelium_cuda::Result<Values>>()
+    };
+    let before = device.memory();
+    let mut leaked = None;
+    let work = |inputs: &Values| {
+        leaked = Some(inputs[0].clone());
+        function.run(device, inputs)
+    };
+    let taken = device.measure(like, work).unwrap();
+    let copied = device.measure(like, |inputs| {
+        let here = device.download(&inputs[0])?;
+        Ok::<_, CudaError>(vec![device.upload(&here)?])
+    });
+    assert_eq!(copied.unwrap(), 8 * operands[0].data().len());
+    assert_eq!(device.memory(), before, "nothing was taken");
+    let leaked = leaked.unwrap();
+    let error = device.add(&leaked, &leaked).unwrap_err();
+    assert!(matches!(error, CudaError::Capture { .. }), "{error}");
+
+    let inputs: Values = operands[..2]
+        .iter()
+        .map(|a| device.upload(a).unwrap())
+        .collect();
+    let graph = device
+        .capture(&inputs, |inputs| function.run(device, inputs))
+        .unwrap();
+    let most = |work: &dyn Fn() -> fhelium_cuda::Result<Values>| {
+        device.queue().reset_memory_peak();
+        let before = device.memory().used;
+        function.check(&bench, [&operands[0], &operands[1]], work().unwrap());
+        device.memory().peak - before
+    };
+    assert_eq!(most(&|| graph.replay(&inputs)), taken);
+    assert!(most(&|| function.run(device, &inputs)) <= taken);
 }
 
 #[test]
@@ -449,6 +505,12 @@ fn work_on_another_librarys_stream_and_in_its_capture_gives_the_residues() {
         sys::cuStreamBeginCapture_v2(stream, mode).result().unwrap();
         let eager = on_stream(&|| function.run(device, &inputs)).unwrap();
         let replayed = on_stream(&|| graph.replay(&inputs)).unwrap();
+        let measured = on_stream(&|| {
+            let like = |make: StandIns<'_>| make.like(&inputs[0]);
+            device.measure(like, |a| device.negate(a).map(|negated| vec![negated]))?;
+            Ok(Vec::new())
+        });
+        assert!(measured.is_ok(), "which adds nothing to the capture");
         assert!(on_stream(&|| device.upload(&operands[0]).map(|a| vec![a])).is_err());
         let mut captured = std::ptr::null_mut();
         sys::cuStreamEndCapture(stream, &mut captured)

@@ -157,7 +157,7 @@ impl Queue {
         let within = match &*self.place.lock() {
             Place::Own => None,
             Place::Foreign { stream, .. } => Some(*stream == handle),
-            Place::Recording(_) => Some(false),
+            Place::Recording(_) | Place::Measuring(_) => Some(false),
         };
         match within {
             Some(true) => return work(),

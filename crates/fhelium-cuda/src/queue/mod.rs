@@ -56,6 +56,8 @@ enum Place {
     Own,
     /// Nowhere: they are written down.
     Recording(Arc<Recorder>),
+    /// Nowhere: what memory they take is followed.
+    Measuring(Arc<Recorder>),
     /// Into a stream that somebody else made; into a capture of it, with an arena.
     Foreign {
         stream: Handle,
@@ -119,7 +121,7 @@ impl Queue {
     pub(crate) fn handle(&self) -> CUstream {
         match &*self.place.lock() {
             Place::Foreign { stream, .. } => stream.0,
-            Place::Own | Place::Recording(_) => self.stream.cu_stream(),
+            Place::Own | Place::Recording(_) | Place::Measuring(_) => self.stream.cu_stream(),
         }
     }
 
@@ -128,7 +130,7 @@ impl Queue {
         match &*self.place.lock() {
             Place::Foreign { arena: Some(_), .. } => self.side.cu_stream(),
             Place::Foreign { stream, .. } => stream.0,
-            Place::Own | Place::Recording(_) => self.stream.cu_stream(),
+            Place::Own | Place::Recording(_) | Place::Measuring(_) => self.stream.cu_stream(),
         }
     }
 
@@ -158,6 +160,16 @@ impl Queue {
         self.within(Place::Recording(recorder.clone()), || work(&recorder))
     }
 
+    /// Follows what memory `work` takes, without running it.
+    pub(crate) fn measure<R, E: From<CudaError>>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Recorder>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let _turn = self.lock()?;
+        let recorder = Recorder::new(self);
+        self.within(Place::Measuring(recorder.clone()), || work(&recorder))
+    }
+
     /// Whether operations run in the queue's own stream.
     pub(crate) fn is_own(&self) -> bool {
         matches!(&*self.place.lock(), Place::Own)
@@ -166,7 +178,7 @@ impl Queue {
     /// Whether operations do not run now, but when what they are recorded into does.
     pub fn is_capturing(&self) -> bool {
         match &*self.place.lock() {
-            Place::Own => false,
+            Place::Own | Place::Measuring(_) => false,
             Place::Recording(_) => true,
             Place::Foreign { arena, .. } => arena.is_some(),
         }
@@ -186,13 +198,27 @@ impl Queue {
         Ok(())
     }
 
+    /// Whether nothing is copied between host and device, since only memory is followed.
+    pub(crate) fn copies_nothing(&self) -> bool {
+        match &*self.place.lock() {
+            Place::Measuring(recorder) => {
+                recorder.expect_copies();
+                true
+            }
+            Place::Own | Place::Recording(_) | Place::Foreign { .. } => false,
+        }
+    }
+
     /// Refuses a value that stands for an input or a result of a recording which has ended.
     pub(crate) fn refuse_placeholder(&self, buffer: &Buffer) -> Result<()> {
         let Some(recorder) = buffer.recorder() else {
             return Ok(());
         };
-        if matches!(&*self.place.lock(), Place::Recording(now) if Arc::ptr_eq(now, recorder)) {
-            return Ok(());
+        match &*self.place.lock() {
+            Place::Recording(now) | Place::Measuring(now) if Arc::ptr_eq(now, recorder) => {
+                return Ok(());
+            }
+            _ => {}
         }
         Err(CudaError::Capture {
             operation: "a use of a captured value after its capture",
@@ -242,7 +268,9 @@ impl Queue {
     pub(crate) fn allocate_as(self: &Arc<Self>, words: usize, secret: bool) -> Result<Buffer> {
         let _turn = self.lock()?;
         let arena = match &*self.place.lock() {
-            Place::Recording(recorder) => return Ok(recorder.place(words, secret)),
+            Place::Recording(recorder) | Place::Measuring(recorder) => {
+                return Ok(recorder.place(words, secret));
+            }
             Place::Foreign { arena, .. } => arena.clone(),
             Place::Own => None,
         };
@@ -271,6 +299,7 @@ impl Queue {
                 recorder.push(action, words, addresses);
                 return Ok(());
             }
+            Place::Measuring(_) => return Ok(()),
             Place::Foreign { stream, arena } => (stream.0, arena.is_some()),
             Place::Own => (self.stream.cu_stream(), false),
         };

@@ -5,7 +5,7 @@ use super::layout::{ALIGNMENT, Layout, Lifetime, lay_out};
 use super::memory::{Block, Buffer, Owner, bytes_of};
 use cudarc::driver::sys::{CUdeviceptr, CUfunction};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A kernel that is loaded as long as its device is open.
@@ -54,6 +54,8 @@ struct State {
     closed: bool,
     secret: bool,
     reports: bool,
+    /// Whether the work copies between host and device, as no recording can.
+    copies: bool,
     steps: Vec<Step>,
     /// Which words of which steps are addresses: step and word.
     addresses: Vec<(usize, usize)>,
@@ -115,6 +117,26 @@ impl State {
     fn next_moment(&mut self) -> usize {
         self.moments += 1;
         self.moments
+    }
+
+    /// Bytes of the placeholders that are out at once, at the most, of those taken from a moment on.
+    fn most_at_once(&self, from: usize) -> usize {
+        let places = self.places.iter().filter(|place| place.taken >= from);
+        let mut changes: Vec<(usize, isize)> = places
+            .flat_map(|place| {
+                let bytes = place.bytes as isize;
+                let given_back = place.given_back.map(|moment| (moment, -bytes));
+                [Some((place.taken, bytes)), given_back]
+            })
+            .flatten()
+            .collect();
+        changes.sort_unstable();
+        let (mut out, mut most) = (0, 0);
+        for (_, change) in changes {
+            out += change;
+            most = most.max(out);
+        }
+        most as usize
     }
 
     /// Where those placeholders lie that are memory of the work itself.
@@ -248,6 +270,37 @@ impl Recorder {
     /// Says that a kernel of the work may report something.
     pub(super) fn expect_reports(&self) {
         self.state.lock().reports = true;
+    }
+
+    /// Says that the work copies between host and device.
+    pub(super) fn expect_copies(&self) {
+        self.state.lock().copies = true;
+    }
+
+    /// Ends what makes the operands that the work is about to be given.
+    pub(crate) fn begin(&self) -> usize {
+        let state = &mut *self.state.lock();
+        state.copies = false;
+        state.next_moment()
+    }
+
+    /// Bytes that the work since its beginning takes: with the results and the memory of its own that
+    /// it has where it is recorded and replayed; as it goes where it cannot be recorded.
+    pub(crate) fn bytes_taken(&self, begin: usize, results: &[Arc<Buffer>]) -> usize {
+        let state = &*self.state.lock();
+        if state.copies {
+            return state.most_at_once(begin);
+        }
+        let results: HashSet<CUdeviceptr> = results.iter().map(|buffer| buffer.address()).collect();
+        let is_taken = |place: &Place| place.taken >= begin;
+        let is_result = |place: &Place| results.contains(&place.start);
+        let made = state
+            .places
+            .iter()
+            .filter(|place| is_taken(place) && is_result(place));
+        let made: usize = made.map(|place| place.bytes).sum();
+        let workspace = state.workspace(|place| is_taken(place) && !is_result(place));
+        made + bytes_of(workspace.bytes as usize / size_of::<u64>())
     }
 
     /// Keeps memory that the work reads from being used for anything else.

@@ -12,7 +12,9 @@ impl Queue {
         let _turn = self.lock()?;
         self.refuse_capture("a clearing of memory")?;
         let buffer = self.allocate(words)?;
-        self.clear(buffer.address(), words * size_of::<u64>())?;
+        if !self.copies_nothing() {
+            self.clear(buffer.address(), words * size_of::<u64>())?;
+        }
         Ok(buffer)
     }
 
@@ -38,7 +40,7 @@ impl Queue {
         assert!(size_of_val(values) <= buffer.words() * size_of::<u64>());
         let _turn = self.lock()?;
         self.refuse_capture("an upload")?;
-        if values.is_empty() {
+        if values.is_empty() || self.copies_nothing() {
             return Ok(());
         }
         let stream = self.handle();
@@ -72,7 +74,8 @@ impl Queue {
         Ok(words)
     }
 
-    /// Reads values from the beginning of a buffer of this queue.
+    /// Reads values from the beginning of a buffer of this queue; they stay where only memory is
+    /// followed.
     ///
     /// # Errors
     /// As [`download`](Self::download).
@@ -84,7 +87,7 @@ impl Queue {
         let _turn = self.lock()?;
         self.refuse_capture("a download")?;
         self.refuse_placeholder(buffer)?;
-        if values.is_empty() {
+        if values.is_empty() || self.copies_nothing() {
             return Ok(());
         }
         let stream = self.handle();

@@ -67,6 +67,7 @@ impl Queue {
     pub(crate) fn expect_reports(&self) {
         let captured = match &*self.place.lock() {
             Place::Recording(recorder) => return recorder.expect_reports(),
+            Place::Measuring(_) => return,
             Place::Foreign { arena, .. } => arena.is_some(),
             Place::Own => false,
         };

@@ -128,7 +128,7 @@ impl Context {
     }
 
     /// Undefined row-major elements.
-    pub(super) fn new_tensor(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+    pub(crate) fn new_tensor(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         let bytes = shape.iter().product::<usize>() * dtype.size();
         let data = self.queue().allocate(bytes.div_ceil(size_of::<u64>()))?;
         Ok(Tensor::row_major(dtype, shape, data))
