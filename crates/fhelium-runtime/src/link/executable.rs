@@ -6,7 +6,7 @@ use super::keys::KeyTable;
 use super::manifest::Manifest;
 use super::prediction::predicted_time;
 use super::replay::{Replayer, Replays};
-use super::tape::{Bound, Frame, Source, Step};
+use super::tape::{Bound, Tape};
 use crate::{DeviceKind, Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_ir::{Input, OutputTree};
@@ -28,10 +28,8 @@ pub struct Executable {
     prologue: Prologue,
     live: Vec<LiveMaterial>,
     host_part: HostPart,
-    steps: Vec<Step>,
-    slots: usize,
+    tape: Tape,
     keys: KeyTable,
-    results: Vec<Source>,
     outputs: OutputTree<usize>,
     /// Secrets of captured ciphertexts and keys.
     secrets: Vec<(String, SecretId)>,
@@ -62,10 +60,8 @@ pub(super) struct Parts {
     pub prologue: Prologue,
     pub live: Vec<LiveMaterial>,
     pub host_part: HostPart,
-    pub steps: Vec<Step>,
-    pub slots: usize,
+    pub tape: Tape,
     pub keys: KeyTable,
-    pub results: Vec<Source>,
     pub outputs: OutputTree<usize>,
     pub secrets: Vec<(String, SecretId)>,
     pub manifest: Manifest,
@@ -81,10 +77,8 @@ impl Executable {
             prologue,
             live,
             host_part,
-            steps,
-            slots,
+            tape,
             keys,
-            results,
             outputs,
             secrets,
             manifest,
@@ -98,10 +92,8 @@ impl Executable {
             prologue,
             live,
             host_part,
-            steps,
-            slots,
+            tape,
             keys,
-            results,
             outputs,
             secrets,
             manifest,
@@ -146,18 +138,8 @@ impl Executable {
         &self.replayer
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    /// Slots of a frame.
-    pub(super) fn slots(&self) -> usize {
-        self.slots
-    }
-
-    /// Where the results are found.
-    pub(super) fn results(&self) -> &[Source] {
-        &self.results
+    pub(super) fn tape(&self) -> &Tape {
+        &self.tape
     }
 
     /// Finished runs and the time that they took.
@@ -220,11 +202,8 @@ impl Executable {
         let results = match self.replay(engine, secret, bound)? {
             Some(results) => results,
             None => {
-                let mut frame = Frame::new(bound, self.slots);
-                for step in &self.steps {
-                    frame.run(step, engine)?;
-                }
-                let results = self.results.iter().map(|&source| frame.take(source));
+                let mut frame = self.tape.run(bound, engine)?;
+                let results = self.tape.results.iter().map(|&source| frame.take(source));
                 results.collect::<Result<_, _>>()?
             }
         };
@@ -371,7 +350,7 @@ impl fmt::Debug for Executable {
         f.debug_struct("Executable")
             .field("name", &self.name)
             .field("inputs", &self.inputs)
-            .field("steps", &self.steps)
+            .field("tape", &self.tape)
             .finish_non_exhaustive()
     }
 }

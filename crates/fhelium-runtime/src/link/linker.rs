@@ -8,14 +8,12 @@ use super::manifest::{Manifest, ManifestEntry, Memory};
 use super::places::Places;
 use super::planned::plans;
 use super::sources::Sources;
-use super::tape::{Source, Step};
+use super::tape::{Source, Step, Tape};
 use crate::value::normalized;
 use crate::{Device, DeviceKind, Engine, MaterialBinding, OperationBackend, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_ir::state::LinearProgram;
-use fhelium_ir::{
-    Body, Ckks, Core, KeyKind, Level, Op, OpKind, Program, Tensor, Type, Uses, ValueId,
-};
+use fhelium_ir::{Body, Ckks, Core, KeyKind, Level, Op, OpKind, Program, Type, Uses, ValueId};
 use fhelium_passes::Compilation;
 use fhelium_passes::analysis::{linear_program, operation_cost};
 use fhelium_passes::plan::{BufferPlan, Route};
@@ -132,7 +130,7 @@ impl Linker<'_> {
                 self.material(op).map_err(|error| error.at(op.location()))?;
             }
         }
-        let runs_on = self.runs_on()?;
+        let runs_on = self.places.runs_on(program, &self.uses)?;
         let mut prologue_steps = Vec::new();
         for &place in &self.plan.operations {
             for &runs_on in &runs_on[place] {
@@ -168,6 +166,11 @@ impl Linker<'_> {
             (material.symbol.clone(), live)
         };
         let untold = |material: &LiveMaterial| (material.symbol.clone(), true);
+        let tape = Tape {
+            steps,
+            slots: self.buffers.slots.len(),
+            results,
+        };
         let manifest = Manifest {
             operations: std::mem::take(&mut self.entries),
             keys: required.clone(),
@@ -203,49 +206,12 @@ impl Linker<'_> {
                 slots: host_slots,
                 staged,
             },
-            steps,
-            slots: self.buffers.slots.len(),
+            tape,
             keys: KeyTable::new(required),
-            results,
             outputs: program.outputs().clone(),
             secrets: std::mem::take(&mut self.secrets),
             manifest,
         }))
-    }
-
-    /// Where each operation runs, which a reference to a material does nowhere. A number of the
-    /// program's own is made wherever it is read.
-    fn runs_on(&mut self) -> Result<Vec<SmallVec<[DeviceKind; 2]>>, RuntimeError> {
-        let body = self.program.body();
-        let mut places = Vec::with_capacity(body.ops().len());
-        for op in body.ops() {
-            let mut runs_on = SmallVec::<[DeviceKind; 2]>::new();
-            if op.kind() != OpKind::Core(Core::Material) {
-                let place = self.places.run(self.program, op);
-                runs_on.push(place.map_err(|error| error.at(op.location()))?);
-            }
-            places.push(runs_on);
-        }
-        for (place, op) in body.ops().iter().enumerate() {
-            let [number] = op.results() else { continue };
-            if op.kind() != OpKind::Tensor(Tensor::Constant) {
-                continue;
-            }
-            let read_by = self.uses.of(*number).iter();
-            let mut wanted: SmallVec<[DeviceKind; 2]> = read_by
-                .map(|&user| match body.ops()[user].kind() {
-                    OpKind::Tensor(_) => places[user][0],
-                    _ => DeviceKind::Cpu,
-                })
-                .collect();
-            if wanted.is_empty() || self.program.results().contains(number) {
-                wanted.push(DeviceKind::Cpu);
-            }
-            wanted.sort();
-            wanted.dedup();
-            places[place] = wanted;
-        }
-        Ok(places)
     }
 
     /// A reference to a material: bound, or a key that is looked up at each call.

@@ -5,7 +5,8 @@
 
 use crate::backend::apart;
 use crate::{Device, DeviceKind, Engine, OperationBackend, RuntimeError, Value};
-use fhelium_ir::{Op, Program, Type, ValueId};
+use fhelium_ir::{Core, Op, OpKind, Program, Tensor, Type, Uses, ValueId};
+use smallvec::SmallVec;
 
 /// The place of each value.
 pub(super) struct Places {
@@ -45,15 +46,54 @@ impl Places {
         self.kinds[value.index()]
     }
 
+    /// Where each operation runs, which a reference to a material does nowhere. A number of the
+    /// program's own is made wherever it is read.
+    pub fn runs_on(
+        &mut self,
+        program: &Program,
+        uses: &Uses,
+    ) -> Result<Vec<SmallVec<[DeviceKind; 2]>>, RuntimeError> {
+        let body = program.body();
+        let mut places = Vec::with_capacity(body.ops().len());
+        for op in body.ops() {
+            let mut runs_on = SmallVec::<[DeviceKind; 2]>::new();
+            if op.kind() != OpKind::Core(Core::Material) {
+                let place = self.run(program, op);
+                runs_on.push(place.map_err(|error| error.at(op.location()))?);
+            }
+            places.push(runs_on);
+        }
+        for (place, op) in body.ops().iter().enumerate() {
+            let [number] = op.results() else { continue };
+            if op.kind() != OpKind::Tensor(Tensor::Constant) {
+                continue;
+            }
+            let read_by = uses.of(*number).iter();
+            let mut wanted: SmallVec<[DeviceKind; 2]> = read_by
+                .map(|&user| match body.ops()[user].kind() {
+                    OpKind::Tensor(_) => places[user][0],
+                    _ => DeviceKind::Cpu,
+                })
+                .collect();
+            if wanted.is_empty() || program.results().contains(number) {
+                wanted.push(DeviceKind::Cpu);
+            }
+            wanted.sort();
+            wanted.dedup();
+            places[place] = wanted;
+        }
+        Ok(places)
+    }
+
     /// Where an operation runs, and says of its results that they are there.
     ///
     /// # Errors
     /// [`RuntimeError::Device`] for arrays in two places: only single numbers go along.
-    pub fn run(&mut self, program: &Program, op: &Op) -> Result<DeviceKind, RuntimeError> {
+    fn run(&mut self, program: &Program, op: &Op) -> Result<DeviceKind, RuntimeError> {
         let operands = op.operands();
         let kinds = operands.iter().map(|&value| self.of(value));
         let place = OperationBackend::place_of(op.kind(), self.device.kind(), kinds);
-        if let fhelium_ir::OpKind::Tensor(_) = op.kind()
+        if let OpKind::Tensor(_) = op.kind()
             && place != DeviceKind::Cpu
         {
             let there = |value: &ValueId| self.of(*value) == place;

@@ -5,7 +5,7 @@
 //! anew. So a replay asks no rule and looks nothing up, whichever values it is given.
 
 use super::executable::Executable;
-use super::tape::{Bound, Frame, Source};
+use super::tape::{Bound, Frame, Outside, Source, Tape};
 use crate::placed::Placed;
 use crate::{Engine, RuntimeError, Value};
 use fhelium_ckks::SecretId;
@@ -67,7 +67,7 @@ const RECORDED: usize = 4;
 
 /// A value on the device.
 #[derive(Clone, Debug)]
-enum Operand {
+pub(super) enum Operand {
     Ciphertext(Arc<Ciphertext>),
     Plaintext(Arc<Plaintext>),
     Key(Arc<KeySwitchKey>),
@@ -86,7 +86,7 @@ impl Operand {
     }
 
     /// As a recording is bound to it: of an array without what else its memory holds.
-    fn bound(value: &Value) -> Option<Self> {
+    pub fn bound(value: &Value) -> Option<Self> {
         Some(match Self::of(value)? {
             Operand::Tensor(array) => Operand::Tensor(Arc::new(array.trimmed())),
             other => other,
@@ -276,13 +276,7 @@ impl Executable {
                     host: bound.host,
                     staged: &staged,
                 };
-                let mut frame = Frame::new(placed, self.slots());
-                for step in self.steps() {
-                    frame.run(step, engine)?;
-                }
-                let made = self.results().iter().filter(|source| is_made(source));
-                made.map(|&source| made_operand(frame.take(source)?))
-                    .collect()
+                made(self.tape(), placed, engine)
             })
         };
         // Within somebody else's capture this run is part of that one.
@@ -295,13 +289,16 @@ impl Executable {
         };
         let mut made = graph.replay(&operands)?.into_iter();
         let mut frame = Frame::new(bound, 0);
-        let results = self.results().iter().map(|&source| match is_made(&source) {
-            true => made
-                .next()
-                .map(Value::from)
-                .ok_or_else(|| RuntimeError::Link("the recording gave too few results".to_owned())),
-            false => frame.take(source),
-        });
+        let results = self
+            .tape()
+            .results
+            .iter()
+            .map(|&source| match is_made(&source) {
+                true => made.next().map(Value::from).ok_or_else(|| {
+                    RuntimeError::Link("the recording gave too few results".to_owned())
+                }),
+                false => frame.take(source),
+            });
         results.collect::<Result<_, _>>().map(Some)
     }
 }
@@ -311,11 +308,22 @@ fn is_made(source: &Source) -> bool {
     matches!(source, Source::Frame(_) | Source::LastUse(_))
 }
 
-fn made_operand(value: Value) -> Result<Operand, RuntimeError> {
-    Operand::of(&value).ok_or_else(|| {
-        RuntimeError::Link(format!(
-            "a step on the device gave {} on the host",
-            value.ty()
-        ))
+/// Runs a tape on the device: the results that its steps make.
+pub(super) fn made(
+    tape: &Tape,
+    outside: impl Outside,
+    engine: &Engine,
+) -> Result<Vec<Operand>, RuntimeError> {
+    let mut frame = tape.run(outside, engine)?;
+    let made = tape.results.iter().filter(|source| is_made(source));
+    made.map(|&source| {
+        let value = frame.take(source)?;
+        Operand::of(&value).ok_or_else(|| {
+            RuntimeError::Link(format!(
+                "a step on the device gave {} on the host",
+                value.ty()
+            ))
+        })
     })
+    .collect()
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Where a step finds an operand, or the caller a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// An argument of the call.
     Argument(u32),
@@ -56,7 +56,32 @@ impl fmt::Debug for Step {
     }
 }
 
+/// Steps in order, the slots of their frame, and where the results are found.
+#[derive(Debug)]
+pub(super) struct Tape {
+    pub steps: Vec<Step>,
+    pub slots: usize,
+    pub results: Vec<Source>,
+}
+
+impl Tape {
+    /// Runs the steps: the frame with the results.
+    pub fn run<O: Outside>(&self, outside: O, engine: &Engine) -> Result<Frame<O>, RuntimeError> {
+        let mut frame = Frame::new(outside, self.slots);
+        for step in &self.steps {
+            frame.run(step, engine)?;
+        }
+        Ok(frame)
+    }
+}
+
 /// What a tape reads beside the values that it makes.
+pub(super) trait Outside {
+    /// The value at a source outside the tape.
+    fn get(&self, source: Source) -> Option<Value>;
+}
+
+/// That of a call.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Bound<'a> {
     pub arguments: &'a [Value],
@@ -67,8 +92,7 @@ pub(super) struct Bound<'a> {
     pub staged: &'a [Value],
 }
 
-impl Bound<'_> {
-    /// The value at a source outside the tape.
+impl Outside for Bound<'_> {
     fn get(&self, source: Source) -> Option<Value> {
         let at = |index: u32| index as usize;
         match source {
@@ -84,15 +108,15 @@ impl Bound<'_> {
 }
 
 /// The values of one run.
-pub(super) struct Frame<'a> {
-    bound: Bound<'a>,
+pub(super) struct Frame<O> {
+    outside: O,
     slots: Vec<Option<Value>>,
 }
 
-impl<'a> Frame<'a> {
-    pub fn new(bound: Bound<'a>, slots: usize) -> Self {
+impl<O: Outside> Frame<O> {
+    pub fn new(outside: O, slots: usize) -> Self {
         Frame {
-            bound,
+            outside,
             slots: vec![None; slots],
         }
     }
@@ -102,7 +126,7 @@ impl<'a> Frame<'a> {
         let value = match source {
             Source::Frame(slot) => self.slots.get(slot as usize).cloned().flatten(),
             Source::LastUse(slot) => self.slots.get_mut(slot as usize).and_then(Option::take),
-            outside => self.bound.get(outside),
+            outside => self.outside.get(outside),
         };
         value.ok_or_else(|| {
             RuntimeError::Link(format!("the tape reads {source:?} before it is written"))
