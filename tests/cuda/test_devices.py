@@ -148,6 +148,28 @@ def test_memory_is_limited_and_told(pair: Pair) -> None:
             fh.Engine(gpu.parameters, device="cuda", memory_limit=limit)
 
 
+def test_memory_of_a_call_is_told_before_it(pair: Pair) -> None:
+    gpu, _, keys = pair
+    engine = fh.Engine(gpu.parameters, device="cuda")
+    engine.use(keys.evaluation())
+    x = engine.encrypt([1.0, 2.0], keys.public)
+    weights = np.array([0.5, 0.25])
+
+    @fh.jit
+    def f(x: Any, y: Any) -> Any:
+        z = (x * weights).rescale() + (x * y).rescale()
+        return z.rotate(1) + z, (z * z).relinearize().rescale()
+
+    y = np.array([3.0, 4.0])
+    stated = f.prepare(x, y).manifest["bytes"]["peak"]
+    f(x, y)
+    for _ in range(3):
+        engine._reset_memory_peak()
+        before = engine.memory().used
+        f(x, y)
+        assert engine.memory().peak - before == stated
+
+
 def test_a_host_implementation_does_not_run_on_the_gpu(pair: Pair) -> None:
     """It is passed over for the GPU's own; chosen by name it is an error, not a silent move."""
     gpu, _, keys = pair

@@ -192,39 +192,3 @@ fn regions_that_do_not_run_are_refused_at_the_link() {
         "{text}"
     );
 }
-
-/// Guards that peak bytes are told exactly: fused values take no memory, results and operands do.
-#[test]
-fn peak_bytes_are_what_a_run_uses() {
-    if common::device() != Device::Cpu {
-        return;
-    }
-    let func = "func (%x: !fresh, %y: !fresh, %b: !ciphertext<[3], level=3, scale=2^40, parts=2>, %p: !plaintext<[], level=3, scale=2^40>, %q: !plaintext<[3], level=3, scale=2^40>) {
-        %0 = he.mul %x, %p
-        %1 = he.mul %y, %p
-        %2 = he.add %0, %1
-        %3 = he.sub %2, %0
-        %4 = he.add %b, %b
-        %5 = he.mul %4, %q
-        return (%3, %5)
-    }";
-    // An engine that nothing else computes on.
-    let alone = common::new_engine();
-    let arguments: Vec<Value> = arguments();
-    let prepared = prepared(
-        &alone,
-        program(&alone, "", func),
-        &[],
-        PrepareOptions::default(),
-    )
-    .unwrap();
-    assert_eq!(prepared.cost().count("rns.fused"), 2);
-    let context = alone.context();
-    drop(prepared.executable().run(&arguments).unwrap());
-    context.reset_peak();
-    let before = context.memory().used;
-    let outputs = prepared.executable().run(&arguments).unwrap();
-    let used = context.memory().peak - before;
-    assert_eq!(used as u64, prepared.manifest().memory.peak);
-    drop(outputs);
-}

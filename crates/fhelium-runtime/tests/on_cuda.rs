@@ -16,3 +16,5 @@ mod executable;
 mod fusion;
 #[path = "materials.rs"]
 mod materials;
+#[path = "peak_bytes.rs"]
+mod peak_bytes;

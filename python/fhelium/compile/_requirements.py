@@ -29,8 +29,8 @@ class Requirements:
         conjugation: Whether the conjugation key is needed.
         keys: Each key, such as "rotation 5", with the lines that ask for it.
         key_bytes: Bytes of these keys; None where no parameters are known.
-        peak_bytes: Bytes of intermediate values and results at the most at one time, under the
-            default pipeline; None where it does not apply to the Program.
+        peak_bytes: Bytes of intermediate values and results at the most at one time on the CPU,
+            under the default pipeline; None where it does not apply to the Program.
         parameters: The smallest Parameters of the same scale that fit; None where no parameters
             are known or none fit.
     """

@@ -1,6 +1,7 @@
 //! The linker.
 
 use super::executable::{Executable, Parts};
+use super::footprint::{KnownArrays, Reads};
 use super::host_part::{Encoding, HostPart};
 use super::kept::{LiveMaterial, MaterialSlot, Prologue};
 use super::keys::{KeyTable, RequiredKey};
@@ -62,6 +63,7 @@ pub fn link(
         uses: program.body().uses(),
         places: Places::new(program, engine, options.arguments),
         sources: Sources::default(),
+        reads: Reads::default(),
         materials: Vec::new(),
         live: Vec::new(),
         keys: IndexMap::new(),
@@ -110,6 +112,8 @@ struct Linker<'a> {
     uses: Uses,
     places: Places,
     sources: Sources,
+    /// What the steps where the engine computes read.
+    reads: Reads,
     materials: Vec<MaterialSlot>,
     live: Vec<LiveMaterial>,
     keys: IndexMap<KeyKind, RequiredKey>,
@@ -171,6 +175,12 @@ impl Linker<'_> {
             slots: self.buffers.slots.len(),
             results,
         };
+        let known = KnownArrays {
+            arguments: self.options.arguments,
+            live: &self.live,
+            staged: &staged,
+        };
+        let on_device = self.reads.bytes_taken(&tape, known, self.engine);
         let manifest = Manifest {
             operations: std::mem::take(&mut self.entries),
             keys: required.clone(),
@@ -182,7 +192,7 @@ impl Linker<'_> {
                 .collect(),
             memory: Memory {
                 inputs: self.buffers.input_bytes,
-                peak: self.buffers.peak_bytes,
+                peak: on_device.unwrap_or(self.buffers.peak_bytes),
                 resident: self.buffers.resident_bytes,
             },
         };
@@ -344,6 +354,9 @@ impl Linker<'_> {
                 true => self.sources.for_device(value, encoding(op))?,
                 false => self.sources.get(value, runs_on)?,
             });
+        }
+        for (&source, &value) in operands.iter().zip(op.operands()) {
+            self.reads.put(source, self.program.type_of(value));
         }
         let released = &self.buffers.releases[place];
         for value in released {

@@ -42,7 +42,9 @@ pub struct ManifestEntry {
 pub struct Memory {
     /// Of the arguments, which the caller holds.
     pub inputs: u64,
-    /// Of intermediate values and results, at the most at one time.
+    /// Of results, intermediate values and what operations work in, at the most at one time. On a device
+    /// it is the device's memory, with the workspace of a replay, which runs one by one stay below; where
+    /// other implementations than its kernels run, it is the buffer plan's.
     pub peak: u64,
     /// Of what the prologue keeps between calls.
     pub resident: u64,

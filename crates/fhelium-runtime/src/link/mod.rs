@@ -1,6 +1,7 @@
 //! Turning a Program into something that runs.
 
 mod executable;
+mod footprint;
 mod host_part;
 mod kept;
 mod keys;

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The name of the host's own kernels among an operation's implementations.
 const HOST_KERNEL: &str = "host";
 /// The name of a GPU's.
-const DEVICE_KERNEL: &str = "cuda";
+pub(super) const DEVICE_KERNEL: &str = "cuda";
 
 /// The time that a run is expected to take on an engine: the counted work, each unit at the time that
 /// is measured for the engine's parameters by [`unit_times`](fhelium_ckks::Context::unit_times) with
