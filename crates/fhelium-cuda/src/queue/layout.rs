@@ -23,40 +23,57 @@ pub(super) struct Layout {
 
 /// What has a place already, to be looked up by time.
 #[derive(Default)]
-struct Placed {
-    /// Of each stretch of moments, where what is needed during a part of it begins and ends, and when.
-    stretches: Vec<Vec<(u64, u64, Lifetime)>>,
+struct Placed(Vec<Stretch>);
+
+/// What is needed during a part of some consecutive moments.
+#[derive(Default)]
+struct Stretch {
+    /// From one of them on.
+    begun: Vec<Occupied>,
+    /// From before them on.
+    going_on: Vec<Occupied>,
+}
+
+/// Where something lies, and when.
+#[derive(Clone, Copy)]
+struct Occupied {
+    start: u64,
+    lifetime: Lifetime,
 }
 
 /// Moments of a stretch.
 const STRETCH: usize = 64;
 
 impl Placed {
-    /// The stretches that a lifetime touches.
-    fn stretches(of: Lifetime) -> std::ops::RangeInclusive<usize> {
-        of.from / STRETCH..=(of.until - 1) / STRETCH
+    fn put(&mut self, start: u64, lifetime: Lifetime) {
+        let (first, last) = (lifetime.from / STRETCH, (lifetime.until - 1) / STRETCH);
+        if self.0.len() <= last {
+            self.0.resize_with(last + 1, Stretch::default);
+        }
+        let occupied = Occupied { start, lifetime };
+        self.0[first].begun.push(occupied);
+        for stretch in &mut self.0[first + 1..=last] {
+            stretch.going_on.push(occupied);
+        }
     }
 
-    fn put(&mut self, start: u64, lifetime: Lifetime) {
-        let touched = Self::stretches(lifetime);
-        if self.stretches.len() <= *touched.end() {
-            self.stretches.resize_with(*touched.end() + 1, Vec::new);
-        }
-        for stretch in &mut self.stretches[touched] {
-            stretch.push((start, start + lifetime.bytes, lifetime));
-        }
+    /// What is needed at a moment at which the other is: each once, however long that is.
+    fn beside(&self, wanted: Lifetime) -> impl Iterator<Item = &Occupied> {
+        let (first, last) = (wanted.from / STRETCH, (wanted.until - 1) / STRETCH);
+        let going_on = self.0.get(first).map_or(&[][..], |first| &first.going_on);
+        let touched = self.0.iter().take(last + 1).skip(first);
+        let begun = touched.flat_map(|stretch| &stretch.begun);
+        going_on.iter().chain(begun).filter(move |other| {
+            other.lifetime.from < wanted.until && wanted.from < other.lifetime.until
+        })
     }
 
     /// The start of the smallest gap that is free all the time and holds as much; else of what is free
     /// above all.
     fn best_start(&self, wanted: Lifetime, taken: &mut Vec<(u64, u64)>) -> u64 {
         taken.clear();
-        for stretch in Self::stretches(wanted).filter_map(|index| self.stretches.get(index)) {
-            let beside = stretch
-                .iter()
-                .filter(|(_, _, other)| other.from < wanted.until && wanted.from < other.until);
-            taken.extend(beside.map(|&(start, end, _)| (start, end)));
-        }
+        let beside = self.beside(wanted);
+        taken.extend(beside.map(|other| (other.start, other.start + other.lifetime.bytes)));
         taken.sort_unstable();
         let (mut above, mut best) = (0, None);
         for &(start, end) in &*taken {
@@ -162,6 +179,30 @@ mod tests {
                         || other_start + other.bytes <= start;
                     prop_assert!(!at_once || apart, "{one:?} at {start}, {other:?} at {other_start}");
                 }
+            }
+        }
+    }
+
+    proptest! {
+        /// Guards that what lies beside something is looked at once, over however many stretches it is
+        /// needed: else a layout of much that is needed for long takes minutes.
+        #[test]
+        fn what_is_beside_is_looked_at_once(
+            ends in prop::collection::vec((0usize..6 * STRETCH, 1usize..6 * STRETCH), 1..60),
+        ) {
+            let lifetime = |&(from, moments)| Lifetime { bytes: 1, from, until: from + moments };
+            let all: Vec<Lifetime> = ends.iter().map(lifetime).collect();
+            let mut placed = Placed::default();
+            (0..).zip(&all).for_each(|(start, &one)| placed.put(start, one));
+            for wanted in &all {
+                let mut found: Vec<u64> = placed.beside(*wanted).map(|other| other.start).collect();
+                found.sort_unstable();
+                let is_beside = |other: &Lifetime| {
+                    other.from < wanted.until && wanted.from < other.until
+                };
+                let beside = (0..).zip(&all).filter(|(_, other)| is_beside(other));
+                let expected: Vec<u64> = beside.map(|(start, _)| start).collect();
+                prop_assert_eq!(found, expected);
             }
         }
     }
