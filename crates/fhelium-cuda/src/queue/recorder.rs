@@ -119,6 +119,20 @@ impl State {
         self.moments
     }
 
+    /// Which placeholder an address is of.
+    fn place_of(&self, address: CUdeviceptr) -> Option<usize> {
+        let after = self.places.partition_point(|place| place.start <= address);
+        let index = after.checked_sub(1)?;
+        let place = &self.places[index];
+        (address - place.start < place.bytes as u64).then_some(index)
+    }
+
+    /// Whether nothing else may lie there yet.
+    fn is_held(&self, address: CUdeviceptr) -> bool {
+        let place = self.place_of(address).map(|index| &self.places[index]);
+        place.is_none_or(|place| place.given_back.is_none())
+    }
+
     /// Bytes of the placeholders that are out at once, at the most, of those taken from a moment on.
     fn most_at_once(&self, from: usize) -> usize {
         let places = self.places.iter().filter(|place| place.taken >= from);
@@ -243,10 +257,7 @@ impl Recorder {
             return;
         }
         let moment = state.next_moment();
-        let found = state
-            .places
-            .binary_search_by_key(&pointer, |place| place.start);
-        if let Ok(index) = found {
+        if let Some(index) = state.place_of(pointer) {
             state.places[index].given_back = Some(moment);
         }
     }
@@ -260,7 +271,12 @@ impl Recorder {
     ) {
         let mut state = self.state.lock();
         let step = state.steps.len();
+        let first = state.addresses.len();
         state.addresses.extend(addresses.map(|word| (step, word)));
+        debug_assert!(
+            (state.addresses[first..].iter()).all(|&(_, word)| state.is_held(words[word])),
+            "{action:?} is given memory that has been given back"
+        );
         state.steps.push(Step {
             action,
             words: words.into(),
@@ -319,15 +335,8 @@ impl Recorder {
         let (stands, workspace_bytes) = state.stands(bound);
         let patches = state.addresses.iter().filter_map(|&(step, word)| {
             let address = state.steps[step].words[word];
-            let index = state
-                .places
-                .partition_point(|place| place.start <= address)
-                .checked_sub(1)?;
-            let place = &state.places[index];
-            let offset = address - place.start;
-            if offset >= place.bytes as u64 {
-                return None;
-            }
+            let index = state.place_of(address)?;
+            let offset = address - state.places[index].start;
             let (buffer, offset) = match stands[index] {
                 Stand::Bound(buffer) => (buffer, offset),
                 Stand::Workspace(start) => (bound.len(), start + offset),
