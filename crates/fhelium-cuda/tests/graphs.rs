@@ -156,7 +156,24 @@ fn what_work_takes_is_known_before_it_runs() {
         Ok::<_, CudaError>(vec![device.upload(&here)?])
     });
     assert_eq!(copied.unwrap(), 8 * operands[0].data().len());
+    // What goes wrong on the way leaves nothing behind, either.
+    let failed = device.measure(like, |inputs| {
+        device.negate(&inputs[0])?;
+        device.add(&inputs[0], &device.drop_levels(&inputs[1], 1)?)?;
+        Ok::<Values, CudaError>(Vec::new())
+    });
+    assert!(matches!(failed, Err(CudaError::Ckks(_))), "{failed:?}");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        device.measure(like, |_| -> fhelium_cuda::Result<Values> {
+            panic!("on the way")
+        })
+    }));
+    assert!(panicked.is_err());
     assert_eq!(device.memory(), before, "nothing was taken");
+    std::thread::scope(|scope| {
+        let sum = scope.spawn(|| device.upload(&operands[0]).map(|a| device.add(&a, &a)));
+        assert!(matches!(sum.join(), Ok(Ok(Ok(_)))), "the queue is free");
+    });
     let leaked = leaked.unwrap();
     let error = device.add(&leaked, &leaked).unwrap_err();
     assert!(matches!(error, CudaError::Capture { .. }), "{error}");
