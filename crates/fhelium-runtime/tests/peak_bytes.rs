@@ -4,7 +4,12 @@ mod common;
 
 use common::{device, encrypt, engine, message, new_engine, prepared, program};
 use fhelium_runtime::tensor::Tensor;
-use fhelium_runtime::{Array, Device, PrepareOptions, Value};
+use fhelium_runtime::{
+    Array, Device, Engine, MaterialBinding, MaterialSource, PrepareOptions, RuntimeError, Value,
+};
+use std::fmt;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Runs a program on an engine of its own, where nothing else takes memory, and compares the most bytes
 /// that a run takes with those that were stated before the first one.
@@ -174,4 +179,61 @@ fn of_what_looks_at_data() {
         Tensor::from_vec::<i64>(values, &[9, 1024]).unwrap()
     };
     check(func, &[array(integers(3)), array(integers(2))]);
+}
+
+/// An array that is had only with the help of another thread, which uses the engine meanwhile: as one of
+/// Python's is, whose interpreter another thread may hold.
+struct Shared(Arc<Engine>, Value);
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+impl MaterialSource for Shared {
+    fn version(&self) -> Result<u64, RuntimeError> {
+        Ok(0)
+    }
+
+    fn read(&self) -> Result<(Value, u64), RuntimeError> {
+        let (done, waited) = mpsc::channel();
+        let engine = self.0.clone();
+        std::thread::spawn(move || done.send(engine.place(&Array::from(message(1, &[8]))).is_ok()));
+        let placed = waited.recv_timeout(Duration::from_secs(20));
+        assert_eq!(placed, Ok(true), "the other thread waits for the queue");
+        Ok((self.1.clone(), 0))
+    }
+
+    fn tells_changes(&self) -> bool {
+        false
+    }
+}
+
+/// Guards that nobody is asked for an array by a thread that holds the queue.
+#[test]
+fn arrays_are_asked_for_before_the_queue_is_held() {
+    if device() == Device::Cpu {
+        return;
+    }
+    let func = "func (%x: !tensor<f64, [8]>) {
+        %w = core.material {symbol = @w}
+        %y = tensor.mul %x, %w
+        return %y
+    }";
+    let engine = new_engine();
+    let [x, w] = [1, 2].map(|seed| array(message(seed, &[8])));
+    let source = Arc::new(Shared(engine.clone(), w));
+    let prepared = prepared(
+        &engine,
+        program(&engine, "material @w : !tensor<f64, [8]>", func),
+        &[("w", MaterialBinding::Live(source))],
+        PrepareOptions {
+            arguments: Some(std::slice::from_ref(&x)),
+            ..PrepareOptions::default()
+        },
+    )
+    .unwrap();
+    // The result and an empty workspace.
+    assert_eq!(prepared.manifest().memory.peak, 8 * 8 + 8);
 }

@@ -53,11 +53,17 @@ impl Reads {
         if !steps.all(|step| step.implementation.name() == DEVICE_KERNEL) {
             return None;
         }
+        // Before the queue is held: some arrays are asked of Python, which others hold while they wait
+        // for the queue.
+        let mut reads = Vec::with_capacity(self.0.len());
+        for (&source, ty) in &self.0 {
+            reads.push((source, ty, known.at(source, engine)));
+        }
         let mut staged = 0;
         let operands = |make: StandIns<'_>| {
             let mut places = HashMap::new();
-            for (&source, ty) in &self.0 {
-                let value = stand_in(make, ty, known.at(source, engine), engine)?;
+            for (source, ty, known) in reads {
+                let value = stand_in(make, ty, known, engine)?;
                 if let (Source::Staged(_), Value::Tensor(Placed::Cuda(array))) = (source, &value) {
                     staged += array.buffer().words() * size_of::<u64>();
                 }
