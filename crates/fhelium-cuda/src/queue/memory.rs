@@ -127,6 +127,11 @@ impl Buffer {
         self.words
     }
 
+    /// How many bytes it takes: an empty one has an address, too.
+    pub fn nbytes(&self) -> usize {
+        bytes_of(self.words)
+    }
+
     /// Its address on the device.
     pub fn address(&self) -> u64 {
         self.block.pointer + self.start

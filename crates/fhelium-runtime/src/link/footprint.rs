@@ -4,15 +4,15 @@
 //! them shares, only these know. So the tape is followed on operands that stand for a call's.
 
 use super::host_part::Staged;
-use super::kept::LiveMaterial;
+use super::kept::{LiveMaterial, Prologue};
 use super::prediction::DEVICE_KERNEL;
 use super::replay::made;
-use super::tape::{Outside, Source, Tape};
+use super::tape::{Bound, Frame, Outside, Source, Step, Tape};
 use crate::placed::Placed;
-use crate::{Engine, RuntimeError, Value};
+use crate::{Engine, MaterialBinding, RuntimeError, Value};
 use fhelium_ckks::SecretId;
 use fhelium_cuda::StandIns;
-use fhelium_ir::{KeyKind, Type};
+use fhelium_ir::{KeyKind, OpKind, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub(super) struct KnownArrays<'a> {
     pub arguments: Option<&'a [Value]>,
     pub live: &'a [LiveMaterial],
     pub staged: &'a [Staged],
+    pub prologue: &'a Prologue,
 }
 
 /// Values in the places of a call's.
@@ -49,8 +50,7 @@ impl Reads {
     /// implementations than the device's kernels.
     pub fn bytes_taken(&self, tape: &Tape, known: KnownArrays<'_>, engine: &Engine) -> Option<u64> {
         let context = engine.cuda()?;
-        let mut steps = tape.steps.iter();
-        if !steps.all(|step| step.implementation.name() == DEVICE_KERNEL) {
+        if !tape.steps.iter().all(is_on_device) {
             return None;
         }
         // Before the queue is held: some arrays are asked of Python, which others hold while they wait
@@ -61,11 +61,14 @@ impl Reads {
         }
         let mut staged = 0;
         let operands = |make: StandIns<'_>| {
-            let mut places = HashMap::new();
+            let mut places = known.kept(make, engine)?;
             for (source, ty, known) in reads {
+                if places.contains_key(&source) {
+                    continue;
+                }
                 let value = stand_in(make, ty, known, engine)?;
                 if let (Source::Staged(_), Value::Tensor(Placed::Cuda(array))) = (source, &value) {
-                    staged += array.buffer().words() * size_of::<u64>();
+                    staged += array.buffer().nbytes();
                 }
                 places.insert(source, value);
             }
@@ -78,6 +81,10 @@ impl Reads {
     }
 }
 
+fn is_on_device(step: &Step) -> bool {
+    step.implementation.name() == DEVICE_KERNEL
+}
+
 impl KnownArrays<'_> {
     fn at(&self, source: Source, engine: &Engine) -> Option<Value> {
         match source {
@@ -86,6 +93,39 @@ impl KnownArrays<'_> {
             Source::Staged(index) => self.at(self.staged.get(index as usize)?.source, engine),
             _ => None,
         }
+    }
+
+    /// The kept arrays on the device: captured ones, the program's numbers, and what the prologue makes
+    /// of these.
+    fn kept(
+        &self,
+        make: StandIns<'_>,
+        engine: &Engine,
+    ) -> Result<HashMap<Source, Value>, RuntimeError> {
+        let mut frame = Frame::new(Bound::default(), self.prologue.slots);
+        for material in &self.prologue.materials {
+            if let MaterialBinding::Fixed(value @ Value::Tensor(Placed::Cuda(_))) =
+                &material.binding
+            {
+                let known = Some(value.clone());
+                frame.put(material.slot, stand_in(make, &material.ty, known, engine)?);
+            }
+        }
+        for step in &self.prologue.steps {
+            let is_of_array = matches!(step.implementation.operation(), OpKind::Tensor(_));
+            if is_of_array && is_on_device(step) {
+                // Of one that needs what is not there the type has to do.
+                let _ = frame.run(step, engine);
+            }
+        }
+        let kept = self.prologue.kept.iter().zip(0..);
+        let on_device = kept.filter(|(kept, _)| kept.staged.is_none());
+        Ok(on_device
+            .filter_map(|(kept, index)| {
+                let value = frame.take(Source::Frame(kept.slot)).ok()?;
+                Some((Source::Kept(index), value))
+            })
+            .collect())
     }
 }
 

@@ -175,16 +175,23 @@ impl Linker<'_> {
             slots: self.buffers.slots.len(),
             results,
         };
+        let prologue = Prologue::new(
+            std::mem::take(&mut self.materials),
+            prologue_steps,
+            prologue_slots,
+            kept,
+        );
         let known = KnownArrays {
             arguments: self.options.arguments,
             live: &self.live,
             staged: &staged,
+            prologue: &prologue,
         };
         let on_device = self.reads.bytes_taken(&tape, known, self.engine);
         let manifest = Manifest {
             operations: std::mem::take(&mut self.entries),
             keys: required.clone(),
-            materials: self
+            materials: prologue
                 .materials
                 .iter()
                 .map(told)
@@ -204,12 +211,7 @@ impl Linker<'_> {
                 .arguments()
                 .map(|value| self.places.of(value))
                 .collect(),
-            prologue: Prologue::new(
-                std::mem::take(&mut self.materials),
-                prologue_steps,
-                prologue_slots,
-                kept,
-            ),
+            prologue,
             live: std::mem::take(&mut self.live),
             host_part: HostPart {
                 steps: host_steps,
