@@ -18,9 +18,9 @@ use std::sync::Arc;
 pub struct StandIns<'a>(&'a Context);
 
 impl Context {
-    /// Bytes of device memory that `work` takes beside its operands, at the most at one time: with
-    /// results and workspace where it is [captured](Self::capture) and replayed, which operations one
-    /// by one do not exceed; of these where it is no work that can be captured.
+    /// Bytes of device memory that `work` takes beside its operands, at the most at one time: results
+    /// and workspace of a replay of it, once [captured](Self::capture), which its operations one by one
+    /// do not exceed. Where it cannot be captured, they are those of its operations one by one.
     ///
     /// `operands` makes values like those that the work is to be given, and may place arrays. What the
     /// work reads from the device is zeros.

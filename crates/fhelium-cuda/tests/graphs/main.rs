@@ -1,12 +1,14 @@
 //! Guards that recorded work gives the CPU's residues again on whatever it is replayed on: by both
 //! ways of replaying, on other streams, from several threads, and inside somebody else's capture.
 
+#[path = "../bench/mod.rs"]
 mod bench;
+mod measured;
+mod streams;
 
 use bench::{Bench, has_kernels, open, parameters};
-use cudarc::driver::sys::{self, CUstreamCaptureMode};
-use fhelium_ckks::{CipherState, Ciphertext};
-use fhelium_cuda::{Context, ContextOptions, CudaError, Graph, KeySwitchKey, Replay, StandIns};
+use fhelium_ckks::Ciphertext;
+use fhelium_cuda::{Context, ContextOptions, CudaError, Graph, KeySwitchKey, Replay};
 
 const WAYS: [Replay; 2] = [Replay::Launches, Replay::Graph];
 
@@ -120,79 +122,6 @@ fn a_graph_gives_the_residues_for_whatever_it_is_bound_to() {
         results[1].buffer().address(),
         on_device[0].buffer().address()
     );
-}
-
-/// Guards that the bytes of a replay are known before anything is there, that the work itself takes no
-/// more, and that nothing but its memory is followed.
-#[test]
-fn what_work_takes_is_known_before_it_runs() {
-    if !has_kernels() {
-        return;
-    }
-    let mut bench = bench();
-    let operands = batches(&mut bench);
-    let device = &bench.device;
-    let function = Function::new(&bench);
-    let state = CipherState {
-        level: 3,
-        scale: bench.host.parameters().scale().clone(),
-        parts: 2,
-    };
-    let like = |make: StandIns<'_>| {
-        let shapes = operands[..2].iter().map(|a| a.batch_shape().to_vec());
-        shapes
-            .map(|shape| make.ciphertext(bench.secret, state.clone(), shape))
-            .collect::<fhelium_cuda::Result<Values>>()
-    };
-    let before = device.memory();
-    let mut leaked = None;
-    let work = |inputs: &Values| {
-        leaked = Some(inputs[0].clone());
-        function.run(device, inputs)
-    };
-    let taken = device.measure(like, work).unwrap();
-    let copied = device.measure(like, |inputs| {
-        let here = device.download(&inputs[0])?;
-        Ok::<_, CudaError>(vec![device.upload(&here)?])
-    });
-    assert_eq!(copied.unwrap(), 8 * operands[0].data().len());
-    // What goes wrong on the way leaves nothing behind, either.
-    let failed = device.measure(like, |inputs| {
-        device.negate(&inputs[0])?;
-        device.add(&inputs[0], &device.drop_levels(&inputs[1], 1)?)?;
-        Ok::<Values, CudaError>(Vec::new())
-    });
-    assert!(matches!(failed, Err(CudaError::Ckks(_))), "{failed:?}");
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        device.measure(like, |_| -> fhelium_cuda::Result<Values> {
-            panic!("on the way")
-        })
-    }));
-    assert!(panicked.is_err());
-    assert_eq!(device.memory(), before, "nothing was taken");
-    std::thread::scope(|scope| {
-        let sum = scope.spawn(|| device.upload(&operands[0]).map(|a| device.add(&a, &a)));
-        assert!(matches!(sum.join(), Ok(Ok(Ok(_)))), "the queue is free");
-    });
-    let leaked = leaked.unwrap();
-    let error = device.add(&leaked, &leaked).unwrap_err();
-    assert!(matches!(error, CudaError::Capture { .. }), "{error}");
-
-    let inputs: Values = operands[..2]
-        .iter()
-        .map(|a| device.upload(a).unwrap())
-        .collect();
-    let graph = device
-        .capture(&inputs, |inputs| function.run(device, inputs))
-        .unwrap();
-    let most = |work: &dyn Fn() -> fhelium_cuda::Result<Values>| {
-        device.queue().reset_memory_peak();
-        let before = device.memory().used;
-        function.check(&bench, [&operands[0], &operands[1]], work().unwrap());
-        device.memory().peak - before
-    };
-    assert_eq!(most(&|| graph.replay(&inputs)), taken);
-    assert!(most(&|| function.run(device, &inputs)) <= taken);
 }
 
 #[test]
@@ -379,56 +308,6 @@ fn a_recording_is_of_one_thread() {
     assert_eq!(found.unwrap().data(), a.data());
 }
 
-/// Guards that replays settle on one way, on whatever streams they are, with the residues all along.
-#[test]
-fn the_faster_way_is_known_after_some_replays() {
-    if !has_kernels() {
-        return;
-    }
-    let mut bench = bench();
-    let operand = bench.ciphertext(1, 2, &[]);
-    let device = &bench.device;
-    let input = [device.upload(&operand).unwrap()];
-    let graph = device
-        .capture(&input, |of| {
-            device.negate(&of[0]).map(|negated| vec![negated])
-        })
-        .unwrap();
-    assert_eq!(graph.chosen(), None);
-    assert!(format!("{graph:?}").contains("not decided"), "{graph:?}");
-    let stream = foreign_stream(device.device().primary_context());
-    let mut replays = 0;
-    while graph.chosen().is_none() {
-        replays += 1;
-        assert!(replays < 40, "not decided after {replays} replays");
-        let result = if replays % 5 == 0 {
-            // SAFETY: the stream lives to the end of the test.
-            unsafe { device.on_stream(stream as usize, || graph.replay(&input)) }
-        } else {
-            graph.replay(&input)
-        };
-        bench.same(
-            "-a",
-            bench.host.negate(&operand),
-            Ok(result.unwrap().remove(0)),
-        );
-    }
-    let same: Graph<_> = device
-        .capture(&input, |of| Ok::<_, CudaError>(of.to_vec()))
-        .unwrap();
-    assert_eq!(same.chosen(), Some(Replay::Launches), "nothing is launched");
-    let result = same.replay(&input).unwrap().remove(0);
-    assert_eq!(result.buffer().address(), input[0].buffer().address());
-    let chosen = graph.chosen();
-    for _ in 0..3 {
-        let result = graph.replay(&input).unwrap().remove(0);
-        bench.same("-a", bench.host.negate(&operand), Ok(result));
-    }
-    assert_eq!(graph.chosen(), chosen, "decided once");
-    // SAFETY: made above; what ran on it was waited for.
-    unsafe { sys::cuStreamDestroy_v2(stream) }.result().unwrap();
-}
-
 /// Guards that a profile tells which kernels run, in which order and on how much memory.
 #[test]
 fn a_profile_names_each_launch_and_the_memory_that_it_is_given() {
@@ -466,96 +345,4 @@ fn a_profile_names_each_launch_and_the_memory_that_it_is_given() {
         .host
         .multiply_relinearize(&sum, &operands[1], &bench.relinearization);
     bench.same("the product", expected, Ok(result));
-}
-
-/// A stream as another library would make it, in the device's context, which is then this thread's.
-fn foreign_stream(context: usize) -> sys::CUstream {
-    let mut stream = std::ptr::null_mut();
-    // SAFETY: the device is open, and the place is live.
-    unsafe {
-        sys::cuCtxSetCurrent(context as sys::CUcontext)
-            .result()
-            .unwrap();
-        sys::cuStreamCreate(&mut stream, 1).result().unwrap();
-    }
-    stream
-}
-
-#[test]
-fn work_on_another_librarys_stream_and_in_its_capture_gives_the_residues() {
-    if !has_kernels() {
-        return;
-    }
-    let mut bench = bench();
-    let operands = batches(&mut bench);
-    let device = &bench.device;
-    let function = Function::new(&bench);
-    let inputs: Values = operands[..2]
-        .iter()
-        .map(|a| device.upload(a).unwrap())
-        .collect();
-    let graph = device
-        .capture(&inputs, |inputs| function.run(device, inputs))
-        .unwrap();
-    let stream = foreign_stream(device.device().primary_context());
-    let on_stream = |work: &dyn Fn() -> fhelium_cuda::Result<Values>| {
-        // SAFETY: the stream lives to the end of the test.
-        unsafe { device.on_stream(stream as usize, work) }
-    };
-    let expected = [&operands[0], &operands[1]];
-    function.check(
-        &bench,
-        expected,
-        on_stream(&|| function.run(device, &inputs)).unwrap(),
-    );
-    function.check(
-        &bench,
-        expected,
-        on_stream(&|| graph.replay(&inputs)).unwrap(),
-    );
-
-    let used = device.memory().used;
-    // SAFETY: the calls are in the order that the driver asks for, on live handles.
-    unsafe {
-        // Others' tests may run in other threads.
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        sys::cuStreamBeginCapture_v2(stream, mode).result().unwrap();
-        let eager = on_stream(&|| function.run(device, &inputs)).unwrap();
-        let replayed = on_stream(&|| graph.replay(&inputs)).unwrap();
-        let measured = on_stream(&|| {
-            let like = |make: StandIns<'_>| make.like(&inputs[0]);
-            device.measure(like, |a| device.negate(a).map(|negated| vec![negated]))?;
-            Ok(Vec::new())
-        });
-        assert!(measured.is_ok(), "which adds nothing to the capture");
-        assert!(on_stream(&|| device.upload(&operands[0]).map(|a| vec![a])).is_err());
-        let mut captured = std::ptr::null_mut();
-        sys::cuStreamEndCapture(stream, &mut captured)
-            .result()
-            .unwrap();
-        let mut executable = std::ptr::null_mut();
-        sys::cuGraphInstantiateWithFlags(&mut executable, captured, 0)
-            .result()
-            .unwrap();
-        sys::cuGraphDestroy(captured).result().unwrap();
-        for _ in 0..2 {
-            sys::cuGraphLaunch(executable, stream).result().unwrap();
-            sys::cuStreamSynchronize(stream).result().unwrap();
-            function.check(&bench, expected, eager.clone());
-            function.check(&bench, expected, replayed.clone());
-        }
-        drop((eager, replayed));
-        assert!(device.memory().used > used, "the graph may run again");
-        sys::cuGraphExecDestroy(executable).result().unwrap();
-        sys::cuStreamDestroy_v2(stream).result().unwrap();
-    }
-    // The driver lets go in its own time.
-    let start = std::time::Instant::now();
-    while device.memory().used > used {
-        assert!(
-            start.elapsed().as_secs() < 10,
-            "the graph's memory is not given back"
-        );
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
 }
