@@ -32,15 +32,6 @@ struct Quotient {
     }
 };
 
-// What a later launch reads from memory, ranges of so many words: kernels that leave the memory idle bring
-// it into the L2 cache meanwhile.
-struct Coming {
-    const u64* data;
-    u64 stride;
-    u32 words;
-    u32 ranges;
-};
-
 // Each digit of a polynomial to the level's other primes and the special ones.
 struct ModUp {
     const Prime* primes;
@@ -48,7 +39,6 @@ struct ModUp {
     u64* target;         // [polynomial][digit][limbs][N], a digit's own limbs left alone
     const u64* factors;  // [digit][limbs][row], or matrices
     const Scale* scales;  // for kernels that transform the sources back, by prime
-    Coming coming;        // for those, too
     u64 source_stride;
     u64 target_stride;  // of one digit
     Basis basis;
@@ -59,7 +49,7 @@ struct ModUp {
     u32 chunk;        // targets a block serves, tiles of them for matrices
     u32 row;          // words in a row of factors
 };
-static_assert(sizeof(ModUp) == 120, "src/kernels/convert.rs has the same layout");
+static_assert(sizeof(ModUp) == 96, "src/kernels/convert.rs has the same layout");
 
 // The special limbs of a polynomial over QP to the level's primes: what a mod-down subtracts. With
 // a rescale merged in, the source has one limb more, of the prime q that the rescale drops, and
@@ -72,7 +62,6 @@ struct ModDown {
     const u64* factors;  // [limbs, then the dropped prime][row], or matrices
     const u64* rest_factors;  // matrices only: those rows
     const Scale* scales;      // for kernels that transform the sources back, by prime
-    Coming coming;            // for those, too
     u64 source_stride;
     u64 target_stride;
     Factor p_inverse;  // 1/P modulo the dropped prime
@@ -84,7 +73,7 @@ struct ModDown {
     u32 chunk;
     u32 row;
 };
-static_assert(sizeof(ModDown) == 144, "src/kernels/convert.rs has the same layout");
+static_assert(sizeof(ModDown) == 120, "src/kernels/convert.rs has the same layout");
 
 // The limbs that a conversion gives: a digit's are all but its own.
 struct Targets {

@@ -137,16 +137,6 @@ __device__ __forceinline__ const Prime* transform_sources(
     return primes;
 }
 
-// Asks for what comes, all blocks together.
-__device__ __forceinline__ void prefetch(const Coming& coming) {
-    constexpr u32 LINE = 16;
-    const u32 lines = coming.words / LINE, all = lines * coming.ranges;
-    const u32 block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    const u32 stride = gridDim.x * gridDim.y * gridDim.z * COEFFICIENTS;
-    for (u32 i = block * COEFFICIENTS + threadIdx.x; i < all; i += stride)
-        prefetch_line(coming.data + i / lines * coming.stride + (u64)(i % lines) * LINE);
-}
-
 // Converts the cut sources to a share of the targets, and does pass A of the forward transforms there.
 template <int LA>
 __device__ __forceinline__ void transform_targets(
@@ -214,7 +204,6 @@ __device__ __forceinline__ void mod_up_columns(const ModUp& args) {
         near, args.source + poly * args.source_stride + ((u64)targets.own << args.log_n),
         targets.own_count, args.primes, count, args.scales, args.log_n, place,
         [&](u32 limb) { return targets.own + limb; });
-    prefetch(args.coming);
     pack_up<SOURCE_ROW>(near.sources + threadIdx.x, primes, args.row, targets);
     transform_targets<LA>(near, args.factors + (u64)digit * args.basis.limbs * (2 * args.row), args.row,
                           args.target + blockIdx.z * args.target_stride, primes, args.basis, targets,
@@ -232,7 +221,6 @@ __device__ __forceinline__ void mod_down_columns(const ModDown& args) {
         count, args.scales, args.log_n, place, [&](u32 limb) {
             return limb < args.specials ? args.special_first + limb : args.basis.limbs;
         });
-    prefetch(args.coming);
     pack_down<SOURCE_ROW>(near.sources + threadIdx.x, primes, args);
     transform_targets<LA>(near, args.factors, args.row, args.target + blockIdx.z * args.target_stride,
                           primes, args.basis, targets_of(args), args.chunk, args.log_n, place);

@@ -29,14 +29,9 @@ struct Rescale {
     u32 parts;
     u32 polynomials;  // items times parts
     u32 chunk;        // limbs of a share
-    u32 prefetched;   // limbs of the operand that pass A, which leaves the memory idle, brings into the L2 cache
+    u32 unused;
 };
 static_assert(sizeof(Rescale) == 112, "src/kernels/rescale.rs has the same layout");
-
-__device__ __forceinline__ const u64* operand_of(const Rescale& args, u32 poly) {
-    return args.operand.data + poly / args.parts * args.operand.batch_stride +
-           poly % args.parts * args.operand.part_stride;
-}
 
 template <int LA, Mode MODE>
 __device__ __forceinline__ void rescale_a(const Rescale& args) {
@@ -77,9 +72,6 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
         for (int h = 0; h < HELD; ++h) rest[h] = core.store(x[h]);
     }
     u64* moved = args.moved + (((u64)blockIdx.z * args.limbs + start) << args.log_n);
-    constexpr u32 LINE = 16;
-    const u64* line = operand_of(args, blockIdx.z) + ((u64)start << args.log_n) + blockIdx.x * PIECE +
-                      threadIdx.x * LINE;
     const u64* next = args.primes[min(start + 1, args.limbs)].forward;
 #pragma unroll 1
     for (u32 limb = start; limb < end; ++limb) {
@@ -96,8 +88,6 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
 #pragma unroll
         for (int h = 0; h < HELD; ++h) moved[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
         moved += 1ull << args.log_n;
-        if (limb < args.prefetched && threadIdx.x < PIECE / LINE) prefetch_line(line);
-        line += 1ull << args.log_n;
     }
     copy_async_wait<0>();
 }
@@ -114,7 +104,8 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
     const TileB<LB> tile(scratch);
     const u32 batch = poly / args.parts, part = poly % args.parts;
     const u64 offset = (u64)limb << args.log_n;
-    const u64* operand = operand_of(args, poly) + offset;
+    const u64* operand = args.operand.data + batch * args.operand.batch_stride +
+                         part * args.operand.part_stride + offset;
     // On its way while the transform runs; each thread reads only what it copied itself.
     u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + threadIdx.x;
 #pragma unroll

@@ -22,7 +22,6 @@ pub struct Device {
     capability: u32,
     multiprocessors: u32,
     block_shared: u32,
-    l2_cache: usize,
     memory: usize,
     fast_fp64: bool,
     overlaps_launches: bool,
@@ -87,7 +86,6 @@ impl Device {
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let block_shared =
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32;
-        let l2_cache = attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize;
         let memory = context
             .total_mem()
             .map_err(driver("asking for the device's memory"))?;
@@ -101,7 +99,6 @@ impl Device {
             capability,
             multiprocessors,
             block_shared,
-            l2_cache,
             memory,
             fast_fp64: single_to_double <= 4,
             // Programmatic dependent launches, and their capture, are of Hopper and CUDA 12.3.
@@ -134,11 +131,6 @@ impl Device {
     /// Bytes of shared memory that a block may have.
     pub(crate) fn block_shared(&self) -> u32 {
         self.block_shared
-    }
-
-    /// Bytes of the L2 cache.
-    pub(crate) fn l2_cache(&self) -> usize {
-        self.l2_cache
     }
 
     /// Bytes of memory, used and free.

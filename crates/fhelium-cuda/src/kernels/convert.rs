@@ -9,25 +9,6 @@ use crate::error::Result;
 use crate::queue::Queue;
 use fhelium_ckks::Parameters;
 
-/// What a later launch reads; `Coming` in convert.cuh.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Coming {
-    pub data: u64,
-    pub stride: u64,
-    pub words: u32,
-    pub ranges: u32,
-}
-
-impl Coming {
-    pub const NONE: Coming = Coming {
-        data: 0,
-        stride: 0,
-        words: 0,
-        ranges: 0,
-    };
-}
-
 /// `ModUp` in convert.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -37,7 +18,6 @@ pub(crate) struct ModUp {
     pub target: u64,
     pub factors: u64,
     pub scales: u64,
-    pub coming: Coming,
     pub source_stride: u64,
     pub target_stride: u64,
     pub basis: Basis,
@@ -59,7 +39,6 @@ pub(crate) struct ModDown {
     pub factors: u64,
     pub rest_factors: u64,
     pub scales: u64,
-    pub coming: Coming,
     pub source_stride: u64,
     pub target_stride: u64,
     pub p_inverse: Factor,
@@ -72,23 +51,11 @@ pub(crate) struct ModDown {
     pub row: u32,
 }
 
-arguments!(
-    ModUp,
-    120,
-    [primes, source, target, factors, scales, coming.data]
-);
+arguments!(ModUp, 96, [primes, source, target, factors, scales]);
 arguments!(
     ModDown,
-    144,
-    [
-        primes,
-        source,
-        target,
-        factors,
-        rest_factors,
-        scales,
-        coming.data
-    ]
+    120,
+    [primes, source, target, factors, rest_factors, scales]
 );
 
 const THREADS: u32 = 128;
@@ -358,13 +325,6 @@ impl Kernels {
             }
         }
         Ok(())
-    }
-
-    /// Words of so many that a later launch reads, for each of some ranges, that stay in the L2 cache beside
-    /// so many that are written meanwhile.
-    pub fn prefetched(&self, words: usize, ranges: usize, written: usize) -> u32 {
-        let room = (self.l2_room as usize / size_of::<u64>()).saturating_sub(written);
-        words.min(room / ranges.max(1)) as u32
     }
 
     /// The launch of a conversion of `rows` polynomials to `targets` of so many limbs.

@@ -19,7 +19,7 @@ mod switch;
 mod tensor;
 
 pub(crate) use batch::BatchSum;
-pub(crate) use convert::{Coming, Conversion, ModDown, ModUp, STEP, quotient_place};
+pub(crate) use convert::{Conversion, ModDown, ModUp, STEP, quotient_place};
 pub(crate) use elementwise::{Binary, Combination, Multiple};
 pub(crate) use embed::{
     Centre, Check, Columns, Constant, ConstantResidues, Embedding, Round, Rows, Towards,
@@ -217,8 +217,6 @@ pub(crate) struct Kernels {
     pub log_n: u32,
     core: Core,
     multiprocessors: u32,
-    /// Bytes of the L2 cache that work may count on.
-    l2_room: u64,
     ntt: ntt::Ntt,
     convert: convert::Convert,
     rescale: rescale::RescaleKernels,
@@ -247,7 +245,6 @@ impl Kernels {
             log_n,
             core,
             multiprocessors: device.multiprocessors(),
-            l2_room: device.l2_cache() as u64 / 10 * 9,
             ntt: ntt::Ntt::load(device, log_n, core)?,
             convert: convert::Convert::load(device, log_n, core, sources, conversions)?,
             rescale: rescale::RescaleKernels::load(device, log_n, core)?,

@@ -23,7 +23,7 @@ pub(crate) struct Rescale {
     pub parts: u32,
     pub polynomials: u32,
     pub chunk: u32,
-    pub prefetched: u32,
+    pub unused: u32,
 }
 
 arguments!(
@@ -45,7 +45,7 @@ const THREADS: u32 = 128;
 const PIECE: u32 = THREADS << LOG_HELD;
 
 /// Blocks for each multiprocessor that pass A is cut into: each share transforms the dropped limb anew.
-const FILLING_BLOCKS: u32 = 8;
+const FILLING_BLOCKS: u32 = 6;
 
 pub(super) struct RescaleKernels {
     pass_a: Kernel<Rescale>,
@@ -74,12 +74,8 @@ impl Kernels {
         let pieces = (1 << self.log_n) / PIECE;
         let shares = FILLING_BLOCKS * self.multiprocessors / (pieces * polynomials).max(1);
         let chunk = limbs.div_ceil(shares.clamp(1, limbs.max(1)));
-        // What pass A writes stays in the L2 cache; the operand has what is left.
-        let limb_bytes = (u64::from(polynomials) * 8) << self.log_n;
-        let left = self.l2_room.saturating_sub(limb_bytes * u64::from(limbs));
         let arguments = Rescale {
             chunk,
-            prefetched: (left / limb_bytes.max(1)).min(u64::from(limbs)) as u32,
             ..*arguments
         };
         let grid_a = [pieces, limbs.div_ceil(chunk), polynomials];

@@ -61,7 +61,7 @@ impl Context {
             parts: parts as u32,
             polynomials: polynomials as u32,
             chunk: 0,
-            prefetched: 0,
+            unused: 0,
         };
         let (queue, kernels) = (self.queue(), self.kernels());
         // SAFETY: `last` holds one limb of each polynomial, `moved` and the result all limbs but

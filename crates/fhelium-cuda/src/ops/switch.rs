@@ -19,8 +19,8 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{
-    Added, Coming, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, PassB, Route,
-    Whole, split,
+    Added, Finish, ForwardA, Inner, InverseA, KEYS, ModDown, ModUp, Operand, PassB, Route, Whole,
+    split,
 };
 use crate::keys::KeySwitchKey;
 use crate::queue::Buffer;
@@ -66,11 +66,7 @@ impl Context {
         let extended = self
             .queue()
             .allocate(switched.batch * digits * extended_limbs * n)?;
-        let coming = match targets {
-            &[(key, _, _)] => self.special_words(key, digits, extended.words()),
-            _ => Coming::NONE,
-        };
-        self.decompose(switched, coming, &extended)?;
+        self.decompose(switched, &extended)?;
         let route =
             self.kernels()
                 .route(extended_limbs, special_limbs, switched.batch, targets.len());
@@ -90,28 +86,14 @@ impl Context {
                 self.special_rows(switched, items, &special)?;
             }
             let moved = self.queue().allocate(items * 2 * kept_limbs * n)?;
-            self.mod_down(switched, items, (&special, &kept), &moved)?;
+            self.mod_down(switched, items, &special, &moved)?;
             self.finish(switched, round, &kept, &moved)?;
         }
         Ok(())
     }
 
-    /// What the inner product reads first of a key, as far as it stays in the cache beside the digits: the
-    /// special limbs.
-    fn special_words(&self, key: &KeySwitchKey, digits: usize, written: usize) -> Coming {
-        let (n, tables) = (self.n(), self.tables());
-        let ranges = 2 * digits;
-        let words = self.special_count() * n;
-        Coming {
-            data: key.data.address() + (tables.level_primes * n * size_of::<u64>()) as u64,
-            stride: (tables.moduli.len() * n) as u64,
-            words: self.kernels().prefetched(words, ranges, written),
-            ranges: ranges as u32,
-        }
-    }
-
     /// The digits over the other primes, after pass A of their transforms.
-    fn decompose(&self, switched: &Switched, coming: Coming, extended: &Buffer) -> Result<()> {
+    fn decompose(&self, switched: &Switched, extended: &Buffer) -> Result<()> {
         let (n, log_n) = (self.n(), self.parameters().log_n());
         let limbs = switched.level + 1;
         let digits = self.parameters().digits(switched.level) as u32;
@@ -153,7 +135,6 @@ impl Context {
             target: extended.address(),
             factors: self.tables().up_factors(switched.level),
             scales: self.tables().up_scales(switched.level),
-            coming,
             source_stride: stride,
             target_stride: extended_stride,
             basis,
@@ -273,7 +254,7 @@ impl Context {
         &self,
         switched: &Switched,
         items: usize,
-        (special, kept): (&Buffer, &Buffer),
+        special: &Buffer,
         moved: &Buffer,
     ) -> Result<()> {
         let (n, log_n) = (self.n(), self.parameters().log_n());
@@ -300,12 +281,6 @@ impl Context {
             factors: self.tables().down_factors(),
             rest_factors: self.tables().rest_factors(),
             scales: self.tables().down_scales(),
-            coming: Coming {
-                data: kept.address(),
-                stride: 0,
-                words: self.kernels().prefetched(kept.words(), 1, moved.words()),
-                ranges: 1,
-            },
             source_stride: special_stride,
             target_stride: moved_stride,
             p_inverse: self.tables().special_inverse(switched.level),

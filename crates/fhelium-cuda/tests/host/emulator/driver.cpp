@@ -86,7 +86,6 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
     CALL();
     switch (attribute) {
         case 16: *value = 1; break;   // multiprocessors
-        case 38: *value = 50 << 20; break;  // L2 cache
         case 75: *value = 9; break;   // major compute capability
         case 76: *value = 0; break;   // minor
         case 87: *value = 2; break;   // single to double precision
