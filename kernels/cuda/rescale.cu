@@ -2,8 +2,8 @@
 // registers, pass A of the forward transforms of what it leaves modulo the other primes; then their pass B
 // and the division.
 //
-// Blocks do pieces of 1024 residues. Grids: (pieces, shares of the limbs or limbs, polynomials); a share
-// transforms the dropped limb anew.
+// Blocks do pieces of 1024 residues, or 2048 where that many make whole sectors of columns. Grids: (pieces,
+// shares of the limbs or limbs, polynomials); a share transforms the dropped limb anew.
 
 #include "async.cuh"
 #include "launch.cuh"
@@ -11,8 +11,11 @@
 
 namespace {
 
-// Threads of a block, and the residues of its piece.
-constexpr u32 THREADS = 128, PIECE = THREADS * HELD;
+// Threads of a block of pass A, and its columns.
+template <int LA>
+constexpr u32 THREADS = LA <= 8 ? 128 : 256;
+template <int LA>
+constexpr int COLUMNS = THREADS<LA> * HELD >> LA;
 
 struct Rescale {
     const Prime* primes;
@@ -39,15 +42,14 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
     typedef typename CoreOf<MODE>::type Core;
     typedef typename Core::T T;
     constexpr u32 NEAR = NEAR_WORDS<LA, Core>;
-    constexpr int COLUMNS = PIECE >> LA;
     T* shared = reinterpret_cast<T*>(scratch + 2 * NEAR);
-    const TileA<LA, COLUMNS> tile(args.log_n - LA);
+    const TileA<LA, COLUMNS<LA>> tile(args.log_n - LA);
     const u32 start = blockIdx.y * args.chunk, end = min(start + args.chunk, args.limbs);
     // The twiddles of one transform are on their way while the one before runs.
     u32 turn = 0;
     const auto fetch = [&](const u64* table) {
         const NearTwiddles twiddles = fetch_twiddles<LA, Core>(
-            scratch + turn * NEAR, Twiddles(table, args.log_n), threadIdx.x, THREADS);
+            scratch + turn * NEAR, Twiddles(table, args.log_n), threadIdx.x, THREADS<LA>);
         turn ^= 1;
         copy_async_commit();
         return twiddles;
@@ -66,7 +68,7 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
         for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(rest[h]);
         copy_async_wait<1>();
         __syncthreads();
-        inverse_layers<LA, COLUMNS, 1>(x, shared, core, inverse, 1, 0, tile.t, tile.column, OfBlock());
+        inverse_layers<LA, COLUMNS<LA>, 1>(x, shared, core, inverse, 1, 0, tile.t, tile.column, OfBlock());
         scaled_layer<LA>(x, core, args.scales[args.limbs]);
 #pragma unroll
         for (int h = 0; h < HELD; ++h) rest[h] = core.store(x[h]);
@@ -84,7 +86,7 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
         __syncthreads();
         twiddles = fetch(next);
         next = args.primes[min(limb + 2, args.limbs)].forward;
-        forward_layers<LA, COLUMNS>(x, shared, core, now, 1, 0, tile.t, tile.column, OfBlock());
+        forward_layers<LA, COLUMNS<LA>>(x, shared, core, now, 1, 0, tile.t, tile.column, OfBlock());
 #pragma unroll
         for (int h = 0; h < HELD; ++h) moved[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
         moved += 1ull << args.log_n;
@@ -109,7 +111,7 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
     // On its way while the transform runs; each thread reads only what it copied itself.
     u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + threadIdx.x;
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) copy_async_8(ahead + h * THREADS, operand + tile.first(h));
+    for (int h = 0; h < HELD; ++h) copy_async_8(ahead + h * THREADS_B<LB>, operand + tile.first(h));
     copy_async_commit();
     T x[HELD];
     load_row(x, core, args.moved + (((u64)poly * args.limbs) << args.log_n) + offset, tile);
@@ -124,17 +126,23 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
         const T moved = at_first<LB, 1>(shared, tile.t, h);
-        const T difference = core.sub(core.load(ahead[h * THREADS]), moved);
+        const T difference = core.sub(core.load(ahead[h * THREADS_B<LB>]), moved);
         target[tile.first(h)] = core.store(core.mul(difference, factor));
     }
 }
 
 }  // namespace
 
-#define RESCALE_A(LA, SUFFIX, MODE) \
-    FH_KERNEL(rescale_a_##LA##_##SUFFIX, THREADS, (RESIDENT<MODE, 8, 5>), Rescale, (rescale_a<LA, MODE>))
-#define RESCALE_B(LB, SUFFIX, MODE) \
-    FH_KERNEL(rescale_b_##LB##_##SUFFIX, THREADS, (RESIDENT<MODE, 8, 6>), Rescale, (rescale_b<LB, MODE>))
+// 1024 threads on a multiprocessor, fewer with integers.
+template <int LA, Mode MODE>
+constexpr int RESIDENT_A = RESIDENT<MODE, 8, 5> * 128 / THREADS<LA>;
+
+#define RESCALE_A(LA, SUFFIX, MODE)                                                        \
+    FH_KERNEL(rescale_a_##LA##_##SUFFIX, THREADS<LA>, (RESIDENT_A<LA, MODE>), Rescale, \
+              (rescale_a<LA, MODE>))
+#define RESCALE_B(LB, SUFFIX, MODE)                                                         \
+    FH_KERNEL(rescale_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Rescale, \
+              (rescale_b<LB, MODE>))
 #define FOR_EACH(SUFFIX, MODE) \
     RESCALE_A(5, SUFFIX, MODE) \
     RESCALE_A(6, SUFFIX, MODE) \

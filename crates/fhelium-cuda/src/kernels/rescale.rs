@@ -40,9 +40,10 @@ arguments!(
     ]
 );
 
-/// Threads of a block, and the residues of its piece of a limb.
-const THREADS: u32 = 128;
-const PIECE: u32 = THREADS << LOG_HELD;
+/// Threads of a block of pass A, whose columns fill whole sectors of memory.
+fn pass_a_threads(log_n: u32) -> u32 {
+    if split(log_n).0 <= 8 { 128 } else { 256 }
+}
 
 /// Blocks for each multiprocessor that pass A is cut into: each share transforms the dropped limb anew.
 const FILLING_BLOCKS: u32 = 6;
@@ -55,10 +56,14 @@ pub(super) struct RescaleKernels {
 impl RescaleKernels {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let ((la, lb), suffix) = (split(log_n), core.suffix());
-        let load = |name: &str| Kernel::load(device, "rescale", name, THREADS);
+        let load = |pass, threads| Kernel::load(device, "rescale", pass, threads);
+        let (pass_a, pass_b) = (
+            format!("rescale_a_{la}_{suffix}"),
+            format!("rescale_b_{lb}_{suffix}"),
+        );
         Ok(RescaleKernels {
-            pass_a: load(&format!("rescale_a_{la}_{suffix}"))?,
-            pass_b: load(&format!("rescale_b_{lb}_{suffix}"))?,
+            pass_a: load(&pass_a, pass_a_threads(log_n))?,
+            pass_b: load(&pass_b, pass_b_shape(log_n).1)?,
         })
     }
 }
@@ -71,18 +76,20 @@ impl Kernels {
     pub unsafe fn rescale(&self, queue: &Queue, arguments: &Rescale) -> Result<()> {
         let (la, _) = split(self.log_n);
         let (limbs, polynomials) = (arguments.limbs, arguments.polynomials);
-        let pieces = (1 << self.log_n) / PIECE;
+        let piece = pass_a_threads(self.log_n) << LOG_HELD;
+        let pieces = (1 << self.log_n) / piece;
         let shares = FILLING_BLOCKS * self.multiprocessors / (pieces * polynomials).max(1);
         let chunk = limbs.div_ceil(shares.clamp(1, limbs.max(1)));
         let arguments = Rescale {
             chunk,
             ..*arguments
         };
-        let grid_a = [pieces, limbs.div_ceil(chunk), polynomials];
-        let grid_b = [pieces, limbs, polynomials];
         // Beside its piece pass A has the twiddles of two transforms, pass B the operand's words.
-        let shared_a = (PIECE + ((2 * self.core.twiddle_words()) << la)) * 8;
-        let shared_b = pass_b_shape(self.log_n).2 + PIECE * 8;
+        let grid_a = [pieces, limbs.div_ceil(chunk), polynomials];
+        let shared_a = (piece + ((2 * self.core.twiddle_words()) << la)) * 8;
+        let (rows, threads, shared_b) = pass_b_shape(self.log_n);
+        let grid_b = [rows, limbs, polynomials];
+        let shared_b = shared_b + (threads << LOG_HELD) * 8;
         // SAFETY: the caller's promise.
         unsafe {
             let kernels = &self.rescale;
