@@ -324,8 +324,13 @@ fn the_larger_passes_transform_as_the_cpu_does() {
     }
     for log_n in 12..=17 {
         for core in CORES {
-            let parameters = parameters(log_n, 1, 40, Some(1));
-            transforms(&mut Bench::new(&parameters, Some(core)), 1);
+            let parameters = parameters(log_n, 2, 40, Some(1));
+            let mut bench = Bench::new(&parameters, Some(core));
+            transforms(&mut bench, 1);
+            let squared = parameters.scale().times(parameters.scale());
+            let a = bench.ciphertext_at(2, 2, &[], squared);
+            let rescaled = bench.device.rescale(&bench.device.upload(&a).unwrap());
+            bench.same("rescale", bench.host.rescale(&a), rescaled);
         }
     }
 }
