@@ -299,6 +299,18 @@ fn conversions_of_whole_columns_give_the_residues_of_the_cpu() {
 }
 
 #[test]
+fn contexts_with_less_shared_memory_leave_the_others_theirs() {
+    if !has_kernels() {
+        return;
+    }
+    let log_n = if is_emulated() { 10 } else { 15 };
+    let [mut more, mut less] = [9, 4]
+        .map(|special| Bench::new(&parameters(log_n, 9, 40, Some(special)), Some(Core::Fp64)));
+    switching_operations(&mut less, 9, &[]);
+    switching_operations(&mut more, 9, &[]);
+}
+
+#[test]
 fn every_ring_degree_gives_the_residues_of_the_cpu() {
     if !has_kernels() {
         return;

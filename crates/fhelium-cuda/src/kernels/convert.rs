@@ -227,11 +227,12 @@ impl Convert {
                     let name = format!("{kind}_a_{la}_{suffix}");
                     Kernel::load(device, "convert_a", &name, threads)
                 }
-                Conversion::Columns { shared, .. } => {
+                Conversion::Columns { .. } => {
                     let (la, _) = split(log_n);
                     let name = format!("{kind}_columns_{la}_{suffix}");
                     let kernel = Kernel::load(device, "convert_columns", &name, COLUMN_THREADS)?;
-                    kernel.allow_shared(shared)?;
+                    // The device's contexts share the kernel, and have different needs.
+                    kernel.allow_shared(device.block_shared())?;
                     Ok(kernel)
                 }
                 Conversion::Matrix(_) => {

@@ -89,7 +89,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
         case 75: *value = 9; break;   // major compute capability
         case 76: *value = 0; break;   // minor
         case 87: *value = 2; break;   // single to double precision
-        case 97: *value = 227 << 10; break;  // shared memory of a block
+        case 97: *value = BLOCK_SHARED; break;  // shared memory of a block
         case 115: *value = 1; break;  // memory pools
         default: *value = 0;
     }

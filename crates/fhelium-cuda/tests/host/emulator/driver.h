@@ -28,6 +28,7 @@ enum {
 
 constexpr int DEVICES = 2;
 constexpr size_t TOTAL_BYTES = size_t(2) << 30;
+constexpr unsigned BLOCK_SHARED = 227 << 10;  // the most that a kernel may be given
 
 struct Context {
     int device;

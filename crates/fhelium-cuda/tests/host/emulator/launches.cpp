@@ -8,6 +8,7 @@
 struct Function {
     const Kernel* kernel;
     Context* context;  // null once its module is gone
+    unsigned most_shared;  // memory of a block
 };
 struct Module {
     Context* context;
@@ -139,12 +140,14 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
         return NOT_FOUND;
     }
     Function*& made = module->functions[name];
-    if (made == nullptr) made = new Function{kernel, module->context};
+    if (made == nullptr) made = new Function{kernel, module->context, 48 << 10};
     return *function = made, SUCCESS;
 }
-int cuFuncSetAttribute(const Function*, int, int) {
+int cuFuncSetAttribute(Function* function, int attribute, int value) {
     CALL();
-    return SUCCESS;
+    // The most shared memory of a block.
+    if (attribute != 8 || value < 0 || unsigned(value) > BLOCK_SHARED) return INVALID_VALUE;
+    return function->most_shared = value, SUCCESS;
 }
 struct LaunchConfig {
     unsigned x, y, z, threads, threads_y, threads_z, shared;
@@ -156,7 +159,7 @@ int cuLaunchKernelEx(const LaunchConfig* config, const Function* function, void*
     IN_A_CONTEXT();
     const unsigned x = config->x, y = config->y, z = config->z;
     const unsigned threads = config->threads, shared = config->shared;
-    if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads > 1024 || shared > 227 << 10)
+    if (x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535 || threads > 1024 || shared > function->most_shared)
         return INVALID_VALUE;
     return submit(config->stream, launch_node(function, Index{x, y, z}, threads, shared, parameters));
 }
