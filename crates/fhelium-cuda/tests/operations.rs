@@ -5,7 +5,7 @@
 
 mod bench;
 
-use bench::{Bench, has_kernels, is_emulated, open, parameters};
+use bench::{Bench, context_on, has_kernels, is_emulated, open, parameters};
 use fhelium_ckks::Parameters;
 use fhelium_cuda::{Context, ContextOptions, Core};
 
@@ -295,6 +295,20 @@ fn conversions_of_whole_columns_give_the_residues_of_the_cpu() {
         if !is_emulated() {
             switching_operations(&mut bench, depth - 2, &[2]);
         }
+    }
+}
+
+/// Where blocks of whole columns are fewer than places for them, several share a polynomial's targets.
+#[test]
+fn shares_of_whole_columns_give_the_residues_of_the_cpu() {
+    if !has_kernels() || !is_emulated() {
+        return;
+    }
+    let mut bench = Bench::new(&parameters(10, 11, 40, Some(9)), Some(Core::Fp64));
+    bench.device = context_on(&bench.host, 1).unwrap();
+    // Two digits, the last short; one.
+    for level in [11, 5] {
+        switching_operations(&mut bench, level, &[]);
     }
 }
 

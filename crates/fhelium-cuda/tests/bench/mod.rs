@@ -1,14 +1,14 @@
 //! A parameter set on the host and on a device, with keys and operands of chosen residues.
 
 // Each test program uses its part of this.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 #[path = "../contexts/mod.rs"]
 mod contexts;
 #[path = "../words/mod.rs"]
 mod words;
 
-pub use contexts::{has_kernels, open};
+pub use contexts::{context_on, has_kernels, open};
 pub use words::Words;
 
 use contexts::contexts;

@@ -82,10 +82,10 @@ int cuDeviceGetName(char* name, int length, int) {
     CALL();
     return snprintf(name, length, "emulated device"), SUCCESS;
 }
-int cuDeviceGetAttribute(int* value, int attribute, int) {
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
     CALL();
     switch (attribute) {
-        case 16: *value = 1; break;   // multiprocessors
+        case 16: *value = device == 0 ? 1 : 4; break;  // multiprocessors
         case 75: *value = 9; break;   // major compute capability
         case 76: *value = 0; break;   // minor
         case 87: *value = 2; break;   // single to double precision
