@@ -272,25 +272,16 @@ impl Kernels {
         // The last digit may have the fewest primes, and so the most targets.
         let last = arguments.digit_limbs - (arguments.digits - 1) * arguments.digit_size;
         let targets = arguments.basis.limbs - last;
-        let (conversion, kernel) = (self.convert.up, &self.convert.mod_up);
-        let limbs = arguments.basis.limbs;
-        let shape = self.conversion(conversion, rows as u32, limbs, targets, arguments.row);
+        let (limbs, row) = (arguments.basis.limbs, arguments.row);
+        let shape = self.conversion(self.convert.up, rows as u32, limbs, targets, row);
         let arguments = ModUp {
             chunk: shape.chunk,
             ..*arguments
         };
-        let (back, forth) = conversion.transforms();
-        // SAFETY: the caller's promise; the shared memory is what the kernel's form takes.
-        unsafe {
-            if !back {
-                self.inverse_a(queue, Outcome::Sources, polynomials, inverse)?;
-            }
-            kernel.launch(queue, shape.grid, shape.shared, &arguments)?;
-            if !forth {
-                self.forward_a(queue, Source::Internal, rows, forward)?;
-            }
-        }
-        Ok(())
+        let transforms = ((polynomials, inverse), (rows, forward));
+        let kernel = (self.convert.up, &self.convert.mod_up);
+        // SAFETY: the caller's promise.
+        unsafe { self.convert(queue, kernel, &shape, &arguments, transforms) }
     }
 
     /// Pass A of the inverse transforms of the special limbs of `polynomials`, what their mod-down
@@ -306,23 +297,40 @@ impl Kernels {
         arguments: &ModDown,
         forward: &ForwardA,
     ) -> Result<()> {
-        let (conversion, kernel) = (self.convert.down, &self.convert.mod_down);
         let (limbs, row) = (arguments.basis.limbs, arguments.row);
-        let shape = self.conversion(conversion, polynomials as u32, limbs, limbs, row);
+        let shape = self.conversion(self.convert.down, polynomials as u32, limbs, limbs, row);
         let arguments = ModDown {
             chunk: shape.chunk,
             ..*arguments
         };
+        let transforms = ((polynomials, inverse), (polynomials, forward));
+        let kernel = (self.convert.down, &self.convert.mod_down);
+        // SAFETY: the caller's promise.
+        unsafe { self.convert(queue, kernel, &shape, &arguments, transforms) }
+    }
+
+    /// A conversion, and those of the transforms before and behind it, of so many polynomials, that its
+    /// kernel leaves out.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    unsafe fn convert<A: Arguments>(
+        &self,
+        queue: &Queue,
+        (conversion, kernel): (Conversion, &Kernel<A>),
+        shape: &Shape,
+        arguments: &A,
+        ((sources, inverse), (results, forward)): ((usize, &InverseA), (usize, &ForwardA)),
+    ) -> Result<()> {
         let (back, forth) = conversion.transforms();
-        // SAFETY: the caller's promise; the shared memory is what the kernel's form takes, the rows with
-        // one more, the dropped prime's.
+        // SAFETY: the caller's promise; the shared memory is what the kernel's form takes.
         unsafe {
             if !back {
-                self.inverse_a(queue, Outcome::Sources, polynomials, inverse)?;
+                self.inverse_a(queue, Outcome::Sources, sources, inverse)?;
             }
-            kernel.launch(queue, shape.grid, shape.shared, &arguments)?;
+            kernel.launch(queue, shape.grid, shape.shared, arguments)?;
             if !forth {
-                self.forward_a(queue, Source::Internal, polynomials, forward)?;
+                self.forward_a(queue, Source::Internal, results, forward)?;
             }
         }
         Ok(())
@@ -376,7 +384,8 @@ impl Kernels {
         let chunk = targets
             .div_ceil(enough.clamp(1, targets.max(1)))
             .clamp(1, most);
-        // A source, of which two pieces are, has a word for each coefficient of the block, and padding.
+        // A source, of which two pieces are, has a word for each coefficient of the block, and padding;
+        // behind the rows is the dropped prime's.
         let shared = if matrix {
             row / 2 * (THREADS + 4) * 8
         } else {
