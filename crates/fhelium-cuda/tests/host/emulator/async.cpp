@@ -1,4 +1,4 @@
-// Copies that run while the thread goes on: here when it waits for them.
+// Copies that run while the thread goes on: some are there at once, the others when it waits for them.
 
 #include "device.h"
 #include "async.cuh"
@@ -19,6 +19,11 @@ struct Pending {
     std::deque<std::vector<Copy>> groups;
 };
 Pending threads[1024];
+u64 copies;
+
+void finish(const Copy& copy) {
+    for (u32 i = 0; i < copy.words; ++i) copy.shared[i] = copy.source[i];
+}
 
 }  // namespace
 
@@ -28,7 +33,12 @@ void copy_async(u64* shared, const u64* source, u32 words) {
         fprintf(stderr, "a copy of %u words is not aligned\n", words);
         abort();
     }
-    threads[threadIdx.x].open.push_back(Copy{shared, source, words});
+    const Copy copy = {shared, source, words};
+    // Half of them, in no order that a kernel's could follow.
+    if (++copies * 0x9E3779B97F4A7C15 >> 63 != 0)
+        finish(copy);
+    else
+        threads[threadIdx.x].open.push_back(copy);
 }
 
 void copy_async_commit() {
@@ -40,8 +50,7 @@ void copy_async_commit() {
 void copy_async_wait_for(u32 later) {
     auto& groups = threads[threadIdx.x].groups;
     for (; groups.size() > later; groups.pop_front())
-        for (const Copy& copy : groups.front())
-            for (u32 i = 0; i < copy.words; ++i) copy.shared[i] = copy.source[i];
+        for (const Copy& copy : groups.front()) finish(copy);
 }
 
 void fh_forget_copies() {

@@ -1,4 +1,5 @@
-// Blocks of a kernel on the host: their threads are fibers that run in turn.
+// Blocks of a kernel on the host: their threads are fibers that run in turn, from another one on and the
+// other way round each time: what they leave without a barrier is not always there.
 
 #include "device.h"
 
@@ -30,6 +31,7 @@ struct Fiber {
 std::vector<Fiber*> fibers;
 // Threads that have come to each barrier since the block began.
 uint64_t arrived[FIRST_WARP + 32];
+uint64_t rounds;
 Fiber* current;
 jmp_buf scheduler;
 ucontext_t scheduler_context;
@@ -67,7 +69,9 @@ void run_block(unsigned threads) {
     }
     for (;;) {
         unsigned done = 0, ran = 0;
-        for (unsigned t = 0; t < threads; ++t) {
+        const uint64_t first = ++rounds * 37;
+        for (unsigned turn = 0; turn < threads; ++turn) {
+            const unsigned t = (first + (rounds % 2 == 0 ? turn : threads - turn)) % threads;
             Fiber& fiber = *fibers[t];
             if (!fiber.done && arrived[fiber.barrier] >= fiber.awaited) {
                 threadIdx = Index{t, 0, 0};
