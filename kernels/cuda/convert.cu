@@ -1,4 +1,4 @@
-// Base conversions by themselves; convert_a.cu has those that run on into a transform.
+// Base conversions by themselves; convert_a.cu and convert_columns.cu have those with transforms.
 //
 // Grids: (tiles of coefficients, chunks of targets, polynomials). In FAST the sums are products of
 // matrices, see matrix.cuh, where the sources are few enough for them; else a thread converts two

@@ -1,5 +1,5 @@
 // Base conversions from few primes that run on into pass A of the forward transforms of what they give:
-// a thread lifts the residues that it then transforms. In FAST; convert.cu has the others.
+// a thread lifts the residues that it then transforms. In FAST.
 //
 // A target's lift reads all sources anew, which few of them make worth while: it saves writing and
 // reading what is lifted, and a launch.

@@ -21,7 +21,7 @@ struct Factor {
     u64 shoup;
 };
 
-// One prime's constants. src/tables/prime.rs lays out the same bytes.
+// One prime's constants. src/tables/mod.rs lays out the same bytes.
 struct Prime {
     double p_f64;
     double inv_p;
@@ -32,8 +32,8 @@ struct Prime {
     const u64* forward;  // twiddles, see ntt.cuh, as Factor::w; in WIDE then their Shoup words
     const u64* inverse;  // their inverses
 };
-static_assert(sizeof(Prime) == 64, "src/tables/prime.rs has the same layout");
-constexpr u32 PRIME_WORDS = 8;
+static_assert(sizeof(Prime) == 64, "src/tables/mod.rs has the same layout");
+constexpr u32 PRIME_WORDS = sizeof(Prime) / sizeof(u64);
 
 // Residues of primes below 2^49.5 as lazily reduced doubles; "tidy" is |x| <= 0.51 p.
 struct F64Core {

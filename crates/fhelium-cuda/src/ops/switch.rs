@@ -225,7 +225,8 @@ impl Context {
             *place = key.data.address();
         }
         // SAFETY: keys hold every digit and prime of the parameters; `kept` and `special` hold
-        // their limbs for both halves of each item.
+        // their limbs for both halves of each item; what is added has its operand's own strides and at
+        // least the level's limbs.
         unsafe { self.kernels().inner(self.queue(), route, &inner) }
     }
 
@@ -343,7 +344,7 @@ impl Context {
             finish.galois_inverse[place] = kind.inverse_galois(n) as u32;
         }
         // SAFETY: `kept` and `moved` hold both halves of each item, each target two parts of the
-        // batch; what is added has the operand's own strides and at least these limbs.
+        // batch.
         unsafe { self.kernels().finish(self.queue(), &finish) }
     }
 }

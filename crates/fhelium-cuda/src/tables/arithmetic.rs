@@ -30,7 +30,7 @@ pub(super) fn factor_words(core: Core, modulus: Modulus, w: u64) -> [u64; 2] {
     [w, shoup]
 }
 
-/// `Scale` in ntt.cu.
+/// `Scale` in ntt.cuh.
 pub(super) fn scale_words(core: Core, modulus: Modulus, sum: u64, difference: u64) -> [u64; 4] {
     let ([sum, sum_shoup], [difference, difference_shoup]) = (
         factor_words(core, modulus, sum),
