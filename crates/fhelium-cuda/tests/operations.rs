@@ -5,7 +5,7 @@
 
 mod bench;
 
-use bench::{Bench, context_on, has_kernels, is_emulated, open, parameters};
+use bench::{Bench, Words, context_on, has_kernels, is_emulated, open, parameters};
 use fhelium_ckks::Parameters;
 use fhelium_cuda::{Context, ContextOptions, Core};
 
@@ -309,6 +309,39 @@ fn shares_of_whole_columns_give_the_residues_of_the_cpu() {
     // Two digits, the last short; one.
     for level in [11, 5] {
         switching_operations(&mut bench, level, &[]);
+    }
+}
+
+/// What the layouts above leave out: levels at which digits vanish or shrink, batches, and routes and cuts
+/// for other numbers of multiprocessors.
+#[test]
+fn layouts_drawn_at_random_give_the_residues_of_the_cpu() {
+    if !has_kernels() {
+        return;
+    }
+    let mut words = Words(7);
+    for round in 0..8 {
+        let log_n = 10 + u32::from(words.below(4) == 0);
+        let depth = 1 + words.below(9);
+        let special = 1 + words.below(16);
+        let bits = [25, 35, 45, 47][words.below(4)];
+        let level = words.below(depth + 1);
+        let shape: &[usize] = [&[][..], &[2], &[3]][words.below(3)];
+        let of =
+            format!("depth {depth}, {special} special primes, {bits} bits, at {level}, {shape:?}");
+        let parameters = Parameters::builder(depth, bits)
+            .log_n(log_n)
+            .allow_insecure(true)
+            .first_bits(bits + 2)
+            .special_primes(special);
+        let mut bench = Bench::new(&parameters.build().expect(&of), Some(Core::Fp64));
+        if round % 2 == 0
+            && let Some(device) = context_on(&bench.host, 1)
+        {
+            bench.device = device;
+        }
+        println!("2^{log_n}, {of}");
+        switching_operations(&mut bench, level, shape);
     }
 }
 
