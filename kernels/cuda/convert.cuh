@@ -93,17 +93,6 @@ __device__ __forceinline__ Targets targets_of(const ModDown& args) {
     return Targets{args.basis.limbs, 0, args.basis.limbs};
 }
 
-struct Pair {
-    u64 x, y;
-};
-__device__ __forceinline__ Pair load_pair(const u64* source) {
-    ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    return Pair{both.x, both.y};
-}
-__device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
-    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
-}
-
 // The rest that a rescale leaves, centred: what the mod-down's result is modulo the dropped prime q,
 // from the lift modulo q and the dropped limb's word.
 __device__ __forceinline__ double rest_of(double lifted, u64 word, const Factor& p_inverse, const Prime& q) {

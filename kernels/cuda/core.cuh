@@ -21,6 +21,18 @@ struct Factor {
     u64 shoup;
 };
 
+// Neighbouring words, 16 bytes at once: the first has an even index.
+struct Pair {
+    u64 x, y;
+};
+__device__ __forceinline__ Pair load_pair(const u64* source) {
+    const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
+    return Pair{both.x, both.y};
+}
+__device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
+    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
+}
+
 // One prime's constants. src/tables/mod.rs lays out the same bytes.
 struct Prime {
     double p_f64;

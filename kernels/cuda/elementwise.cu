@@ -12,17 +12,6 @@ __device__ __forceinline__ u32 residue_pair() {
     return (blockIdx.x * THREADS + threadIdx.x) * 2;
 }
 
-struct Pair {
-    u64 x, y;
-};
-__device__ __forceinline__ Pair load_pair(const u64* source) {
-    ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    return Pair{both.x, both.y};
-}
-__device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
-    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
-}
-
 // Two operands to one result; polynomial p is part p % parts of batch element p / parts.
 struct Binary {
     const Prime* primes;

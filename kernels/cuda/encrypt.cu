@@ -8,16 +8,6 @@ namespace {
 
 constexpr int THREADS = 256;
 
-struct Pair {
-    u64 x, y;
-};
-__device__ __forceinline__ Pair load_pair(const u64* source) {
-    const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    return Pair{both.x, both.y};
-}
-__device__ __forceinline__ void store_pair(u64* target, u64 x, u64 y) {
-    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
-}
 template <class Core>
 __device__ __forceinline__ void load_values(typename Core::T (&x)[2], const Core& core,
                                             const u64* source) {

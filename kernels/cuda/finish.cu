@@ -60,16 +60,14 @@ __device__ __forceinline__ void finish(const Finish& args) {
         copy_async_wait<0>();
 #pragma unroll
         for (int h = 0; h < HELD; h += 2) {
-            u64 words[2];
-            load_two(ahead + h * THREADS_B<LB>, words[0], words[1]);
-#pragma unroll
-            for (int i = 0; i < 2; ++i)
-                x[h + i] = core.mul(core.sub(core.load_lazy(words[i]), core.tidy(x[h + i])), factor);
+            const Pair words = load_pair(ahead + h * THREADS_B<LB>);
+            x[h] = core.mul(core.sub(core.load_lazy(words.x), core.tidy(x[h])), factor);
+            x[h + 1] = core.mul(core.sub(core.load_lazy(words.y), core.tidy(x[h + 1])), factor);
         }
         const u32 galois = args.galois[key];
         if (galois == 1) {
             scatter_row<LB, Core>(x, tile,
-                                  [&](u64 at, T value) { target[at] = core.store(value); });
+                                  [&](int, u64 at, T value) { target[at] = core.store(value); });
             continue;
         }
         // The automorphism maps rows to rows, and permutes within them.

@@ -37,14 +37,6 @@ struct Fused {
 };
 static_assert(sizeof(Fused) == 1512, "src/kernels/fused.rs has the same layout");
 
-struct Pair {
-    u64 x, y;
-};
-__device__ __forceinline__ Pair load_pair(const u64* source) {
-    const ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    return Pair{both.x, both.y};
-}
-
 // What a step reads from memory.
 template <int PARTS>
 struct Words {

@@ -132,7 +132,7 @@ __device__ __forceinline__ void forward_b(const PassB& args) {
         T x[HELD];
         load_row(x, core, source, tile);
         forward_row(x, core, prime, args.log_n, tile);
-        scatter_row<LB, Core>(x, tile, [&](u64 at, T value) { target[at] = core.store(value); });
+        scatter_row<LB, Core>(x, tile, [&](int, u64 at, T value) { target[at] = core.store(value); });
     }
 }
 
@@ -156,8 +156,7 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
         if constexpr (ROWS == HELD_ROWS) {
 #pragma unroll
             for (int h = 0; h < HELD; h += 2) {
-                const ulonglong2 words =
-                    *reinterpret_cast<const ulonglong2*>(source + tile.held(h));
+                const Pair words = load_pair(source + tile.held(h));
                 x[h] = core.load_lazy(words.x);
                 x[h + 1] = core.load_lazy(words.y);
             }

@@ -429,7 +429,7 @@ __device__ __forceinline__ void gather_row(
     __syncwarp();
 }
 
-// From last positions to STORE(index in limb, residue) in natural order.
+// From last positions to STORE(h of first positions, index in limb, residue) in natural order.
 template <int LB, class Core, class Store>
 __device__ __forceinline__ void scatter_row(
     const typename Core::T (&x)[HELD], const TileB<LB>& tile, Store store) {
@@ -440,9 +440,7 @@ __device__ __forceinline__ void scatter_row(
     for (int h = 0; h < HELD; ++h) at_last<LB, 1>(shared, tile.t, h) = x[h];
     __syncwarp();
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        store(tile.first(h), at_first<LB, 1>(shared, tile.t, h));
-    }
+    for (int h = 0; h < HELD; ++h) store(h, tile.first(h), at_first<LB, 1>(shared, tile.t, h));
     __syncwarp();
 }
 

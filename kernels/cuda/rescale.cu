@@ -117,18 +117,12 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
     load_row(x, core, args.moved + (((u64)poly * args.limbs) << args.log_n) + offset, tile);
     const auto factor = core.factor(args.closing[limb]);
     forward_row(x, core, prime, args.log_n, tile);
-    T* shared = tile.template row_of<T>();
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) at_last<LB, 1>(shared, tile.t, h) = core.tidy(x[h]);
-    __syncwarp();
     copy_async_wait<0>();
     u64* target = args.target + batch * args.target_batch_stride + part * args.target_part_stride + offset;
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        const T moved = at_first<LB, 1>(shared, tile.t, h);
-        const T difference = core.sub(core.load(ahead[h * THREADS_B<LB>]), moved);
-        target[tile.first(h)] = core.store(core.mul(difference, factor));
-    }
+    scatter_row<LB, Core>(x, tile, [&](int h, u64 at, T moved) {
+        const T difference = core.sub(core.load(ahead[h * THREADS_B<LB>]), core.tidy(moved));
+        target[at] = core.store(core.mul(difference, factor));
+    });
 }
 
 }  // namespace

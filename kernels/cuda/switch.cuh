@@ -1,4 +1,4 @@
-// What the kernels of a key switch share: what is added to its result, and words two by two.
+// What the kernels of a key switch share: what is added to its result.
 #ifndef FHELIUM_SWITCH_CUH
 #define FHELIUM_SWITCH_CUH
 
@@ -27,14 +27,6 @@ __device__ __forceinline__ typename Core::T added_at(const Core& core, const Add
     if (part == 0) return core.product(a0, b0);
     return core.add(core.product(a0, core.load(__ldg(b + added.b.part_stride))),
                     core.product(core.load(__ldg(a + added.a.part_stride)), b0));
-}
-
-__device__ __forceinline__ void load_two(const u64* source, u64& x, u64& y) {
-    ulonglong2 both = *reinterpret_cast<const ulonglong2*>(source);
-    x = both.x, y = both.y;
-}
-__device__ __forceinline__ void store_two(u64* target, u64 x, u64 y) {
-    *reinterpret_cast<ulonglong2*>(target) = make_ulonglong2(x, y);
 }
 
 #endif
