@@ -33,6 +33,14 @@ __device__ __forceinline__ void copy_async_16_once(u64* shared, const u64* sourc
 __device__ __forceinline__ void prefetch_line(const u64* word) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(word));
 }
+// Gives up what a line of 128 bytes holds: it need not be written back to memory.
+__device__ __forceinline__ void discard_line(const u64* word) {
+    asm volatile("discard.global.L2 [%0], 128;" ::"l"(word) : "memory");
+}
+// Stores a pair that is not read soon: the L2 cache drops it first.
+__device__ __forceinline__ void store_pair_once(u64* target, u64 x, u64 y) {
+    __stcs(reinterpret_cast<ulonglong2*>(target), make_ulonglong2(x, y));
+}
 // Ends a group of copies.
 __device__ __forceinline__ void copy_async_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -54,6 +62,8 @@ inline void copy_async_8(u64* shared, const u64* source) { copy_async(shared, so
 inline void copy_async_16(u64* shared, const u64* source) { copy_async(shared, source, 2); }
 inline void copy_async_16_once(u64* shared, const u64* source) { copy_async_16(shared, source); }
 inline void prefetch_line(const u64*) {}
+void discard_line(const u64* word);
+inline void store_pair_once(u64* target, u64 x, u64 y) { store_pair(target, x, y); }
 template <int LATER>
 inline void copy_async_wait() {
     copy_async_wait_for(LATER);

@@ -69,9 +69,8 @@ __device__ __forceinline__ void transform_lifted(double (&x)[HELD], u64* target,
     copy_async_wait<0>();
     __syncthreads();
     forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<double*>(scratch + NEAR_WORDS<LA, F64Core>),
-                                      core, twiddles, 1, 0, tile.t, tile.column, OfBlock());
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) target[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
+                                      core, twiddles, tile.t, tile.column, OfBlock());
+    store_columns(x, target, core, tile);
 }
 
 // factors: [digit][limbs][row]. A digit's targets are all limbs but its own.

@@ -69,7 +69,7 @@ struct Place {
 #pragma unroll
         for (int i = 0; i < HELD / 2; ++i) {
             const u32 position = i * STRIDE + thread / PAIRS;
-            copy_async_16(row + slot<COLUMNS<LA>>(position, column),
+            copy_async_16(row + slot<LA, COLUMNS<LA>>(position, column),
                           limb + ((u64)position << tile.log_b));
         }
     }
@@ -126,7 +126,7 @@ __device__ __forceinline__ const Prime* transform_sources(
         double x[HELD];
 #pragma unroll
         for (int h = 0; h < HELD; ++h) x[h] = place.last(row, h);
-        inverse_layers<LA, COLUMNS<LA>, 1>(x, row, core, NearTwiddles{own, 0}, 1, 0,
+        inverse_layers<LA, COLUMNS<LA>, 1>(x, row, core, NearTwiddles{own, 0},
                                            tile.t, tile.column, place.trade);
         scaled_layer<LA>(x, core, *reinterpret_cast<const Scale*>(own + TWIDDLES));
 #pragma unroll
@@ -179,11 +179,9 @@ __device__ __forceinline__ void transform_targets(
             double x[HELD];
 #pragma unroll
             for (int h = 0; h < HELD; ++h) x[h] = place.first(own, h);
-            forward_layers<LA, COLUMNS<LA>>(x, own, core, twiddles, 1, 0,
+            forward_layers<LA, COLUMNS<LA>>(x, own, core, twiddles,
                                             tile.t, tile.column, place.trade);
-            u64* out = target + ((u64)limb << log_n);
-#pragma unroll
-            for (int h = 0; h < HELD; ++h) out[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
+            store_columns(x, target + ((u64)limb << log_n), core, tile);
         }
         copy_async_wait<0>();
         __syncthreads();

@@ -52,7 +52,7 @@ struct F64Core {
     typedef double T;
     typedef double W;
     double p, inv_p;
-    bool tight;  // whether residues may outgrow the core within a pass
+    bool tight;  // whether residues may outgrow the core within a transform, inverse within a pass
 
     __device__ __forceinline__ explicit F64Core(const Prime& q)
         : p(q.p_f64), inv_p(q.inv_p), tight(q.p >> 42 != 0) {}
@@ -64,12 +64,22 @@ struct F64Core {
     __device__ __forceinline__ u64 store_canonical_lazy(T x) const {
         return fh_to_bits(f64_canonical(x, p, inv_p));
     }
-    // A residue of another prime, in [0, q), taken in (-q/2, q/2).
-    __device__ __forceinline__ T recenter(u64 x, const Prime& q) const {
-        return f64_reduce(f64_center(f64_load(x), q.p_f64), p, inv_p);
+    // What stands for a residue in (-p/2, p/2), and as such for one of any other prime.
+    typedef double Centred;
+    __device__ __forceinline__ Centred center(T x) const {
+        return f64_center(f64_canonical(x, p, inv_p), p);
+    }
+    // Of one of q: within p.
+    __device__ __forceinline__ T recenter(Centred x, const Prime& q) const {
+        return q.p_f64 <= 2.0 * p ? x : f64_reduce(x, p, inv_p);
     }
     __device__ __forceinline__ T reduce(T x) const { return f64_reduce(x, p, inv_p); }
     __device__ __forceinline__ T tidy(T x) const { return f64_reduce(x, p, inv_p); }
+    // Canonical, of what `mul` gives of at most 4.1 p, or of at most 14 p where that is not tight: it is
+    // below 0.9 p.
+    __device__ __forceinline__ u64 store_product(T x) const { return f64_store_near(x, p); }
+    // Of a canonical or tidy residue and what a forward transform leaves, for `mul` to take.
+    __device__ __forceinline__ T sub_lazy(T a, T b) const { return FH_ADD(a, -b); }
     static constexpr u32 TWIDDLE_WORDS = 1;
     template <class Table>
     __device__ __forceinline__ W twiddle(const Table& table, u32 i) const {
@@ -85,11 +95,11 @@ struct F64Core {
     // What a table holds of a thread's two groups of pass B's last step: w(2 i) of each. Since
     // w(2 i)^2 = w(i) and w(2 i + 1) = w(2 i) w(1), that is all; the others are below 0.55 p.
     static constexpr u32 ROW_WORDS_HELD = 2;
+    static constexpr bool NEAR_ROWS = true;
     template <u32 ROW_THREADS, class Table>
-    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const Table& table, u32 origin,
-                                                 u32 t) const {
-        twiddles(w[0][1], w[1][1], table, origin + 2 * t);
-        const W quarter = twiddle(table, 1);
+    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const Table& table, u32 t) const {
+        twiddles(w[0][1], w[1][1], table, table.origin() + 2 * t);
+        const W quarter = fh_from_bits(table.quarter());
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
             w[e][0] = mul(w[e][1], w[e][1]);
@@ -138,11 +148,15 @@ struct U64Core {
     __device__ __forceinline__ T load_lazy(u64 x) const { return x; }
     __device__ __forceinline__ u64 store_lazy(T x) const { return x; }
     __device__ __forceinline__ u64 store_canonical_lazy(T x) const { return tidy(x); }
-    __device__ __forceinline__ T recenter(u64 x, const Prime& q) const {
+    typedef u64 Centred;  // canonical
+    __device__ __forceinline__ Centred center(T x) const { return tidy(x); }
+    __device__ __forceinline__ T recenter(Centred x, const Prime& q) const {
         return u64_recenter(x, q.p, p, ratio_hi);
     }
     __device__ __forceinline__ T reduce(T x) const { return x; }
     __device__ __forceinline__ T tidy(T x) const { return u64_sub_once(u64_sub_once(x, p2), p); }
+    __device__ __forceinline__ u64 store_product(T x) const { return u64_sub_once(x, p); }
+    __device__ __forceinline__ T sub_lazy(T a, T b) const { return sub(a, tidy(b)); }
     static constexpr u32 TWIDDLE_WORDS = 2;
     template <class Table>
     __device__ __forceinline__ W twiddle(const Table& table, u32 i) const {
@@ -156,12 +170,12 @@ struct U64Core {
     }
     // A table holds all of them: of each group nothing, w(i), w(2 i), w(2 i + 1).
     static constexpr u32 ROW_WORDS_HELD = 8;
+    static constexpr bool NEAR_ROWS = false;
     template <u32 ROW_THREADS, class Table>
-    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const Table& table, u32 origin,
-                                                 u32 t) const {
+    __device__ __forceinline__ void row_twiddles(W (&w)[2][3], const Table& table, u32 t) const {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const u32 first = origin + 2 * e * (2 * ROW_THREADS) + 2 * t;
+            const u32 first = table.origin() + 2 * e * (2 * ROW_THREADS) + 2 * t;
             w[e][0] = twiddle(table, first + 1);
             twiddles(w[e][1], w[e][2], table, first + 2 * ROW_THREADS);
         }

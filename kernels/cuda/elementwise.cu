@@ -58,8 +58,8 @@ __device__ __forceinline__ void product(const Binary& args) {
     const Pair a = operand_pair(args.a, args.a_parts, batch, part, at);
     const Pair b = operand_pair(args.b, args.b_parts, batch, 0, at);
     u64* target = args.target + batch * args.target_batch_stride + part * args.target_part_stride + at;
-    store_pair(target, core.store(core.product(core.load(a.x), core.load(b.x))),
-               core.store(core.product(core.load(a.y), core.load(b.y))));
+    store_pair(target, core.store_product(core.product(core.load(a.x), core.load(b.x))),
+               core.store_product(core.product(core.load(a.y), core.load(b.y))));
 }
 
 // (a0, a1) times (b0, b1): three parts.
@@ -80,9 +80,9 @@ __device__ __forceinline__ void tensor(const Binary& args) {
         const T a1 = core.load(i == 0 ? words[1].x : words[1].y);
         const T b0 = core.load(i == 0 ? words[2].x : words[2].y);
         const T b1 = core.load(i == 0 ? words[3].x : words[3].y);
-        c0[i] = core.store(core.product(a0, b0));
+        c0[i] = core.store_product(core.product(a0, b0));
         c1[i] = core.store(core.add(core.product(a0, b1), core.product(a1, b0)));
-        c2[i] = core.store(core.product(a1, b1));
+        c2[i] = core.store_product(core.product(a1, b1));
     }
     u64* target = args.target + batch * args.target_batch_stride + at;
     store_pair(target, c0[0], c0[1]);
@@ -117,8 +117,8 @@ __device__ __forceinline__ void multiple(const Multiple& args) {
     const Pair a = operand_pair(args.a, args.parts, batch, part, at);
     const auto w = core.load(residue);
     u64* target = args.target + batch * args.target_batch_stride + part * args.target_part_stride + at;
-    store_pair(target, core.store(core.product(core.load(a.x), w)),
-               core.store(core.product(core.load(a.y), w)));
+    store_pair(target, core.store_product(core.product(core.load(a.x), w)),
+               core.store_product(core.product(core.load(a.y), w)));
 }
 
 }  // namespace

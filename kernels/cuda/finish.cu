@@ -42,6 +42,7 @@ __device__ __forceinline__ void finish(const Finish& args) {
     const TileB<LB> tile(scratch);
     const u64 offset = (u64)blockIdx.y << args.log_n;
     const auto factor = core.factor(args.closing[blockIdx.y]);
+    auto twiddles = fetch_row<LB, Core>(prime.forward, args.log_n, tile);
     T* shared = tile.template row_of<T>();
     u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + 2 * threadIdx.x;
     for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
@@ -49,25 +50,33 @@ __device__ __forceinline__ void finish(const Finish& args) {
         const u64* kept = args.kept + poly * args.kept_stride + offset;
         u64* target = args.targets[key] + batch * args.target_batch_stride +
                       part * args.target_part_stride + offset;
+        const u64* moved = args.moved + poly * args.moved_stride + offset;
+        fetch_residues(moved, tile);
+        copy_async_commit();
         // On their way while the transform runs; each thread reads only what it copied itself.
 #pragma unroll
         for (int h = 0; h < HELD; h += 2)
             copy_async_16_once(ahead + h * THREADS_B<LB>, kept + tile.held(h));
         copy_async_commit();
+        await_row<1>(twiddles);
         T x[HELD];
-        load_row(x, core, args.moved + poly * args.moved_stride + offset, tile);
-        forward_row(x, core, prime, args.log_n, tile);
+        take_residues(x, core, tile);
+        forward_row(x, core, twiddles, tile);
         copy_async_wait<0>();
 #pragma unroll
         for (int h = 0; h < HELD; h += 2) {
             const Pair words = load_pair(ahead + h * THREADS_B<LB>);
-            x[h] = core.mul(core.sub(core.load_lazy(words.x), core.tidy(x[h])), factor);
-            x[h + 1] = core.mul(core.sub(core.load_lazy(words.y), core.tidy(x[h + 1])), factor);
+            x[h] = core.mul(core.sub_lazy(core.load_lazy(words.x), x[h]), factor);
+            x[h + 1] = core.mul(core.sub_lazy(core.load_lazy(words.y), x[h + 1]), factor);
         }
+        __syncwarp();
+        discard_row(moved, tile);
+        discard_row(kept, tile);
         const u32 galois = args.galois[key];
         if (galois == 1) {
-            scatter_row<LB, Core>(x, tile,
-                                  [&](int, u64 at, T value) { target[at] = core.store(value); });
+            pair_row<LB, Core>(x, tile, [&](int, u64 at, T first, T second) {
+                store_pair(target + at, core.store_product(first), core.store_product(second));
+            });
             continue;
         }
         // The automorphism maps rows to rows, and permutes within them.
@@ -80,7 +89,7 @@ __device__ __forceinline__ void finish(const Finish& args) {
         for (int h = 0; h < HELD; ++h) {
             const u32 at = base + first_position<LB>(tile.t, h);
             const u32 from = automorphism_source(galois, at, args.log_n) & ((1u << LB) - 1);
-            target[at] = core.store(shared[slot<1>(from, 0)]);
+            target[at] = core.store_product(shared[slot<LB, 1>(from)]);
         }
         __syncwarp();
     }

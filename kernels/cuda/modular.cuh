@@ -74,6 +74,11 @@ FH_INLINE u64 f64_store(double x, double p, double inv_p) {
     return f64_to_u64(f64_canonical(x, p, inv_p));
 }
 
+// The canonical residue, as an integer, of such an x with |x| < p.
+FH_INLINE u64 f64_store_near(double x, double p) {
+    return fh_to_bits(FH_ADD(x, x < 0.0 ? FH_ADD(FH_TWO52, p) : FH_TWO52)) & 0xFFFFFFFFFFFFFull;
+}
+
 // The residue in (-p/2, p/2) of one in [0, p), which may be of any odd p < 2^53.
 FH_INLINE double f64_center(double x, double p) { return x > 0.5 * p ? FH_ADD(x, -p) : x; }
 

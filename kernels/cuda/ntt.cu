@@ -52,10 +52,8 @@ __device__ __forceinline__ void forward_a(const ForwardA& args) {
     copy_async_wait<0>();
     __syncthreads();
     forward_layers<LA, COLUMNS_A<LA>>(x, reinterpret_cast<T*>(scratch + NEAR_WORDS<LA, Core>), core,
-                                      twiddles, 1, 0, tile.t, tile.column, OfBlock());
-#pragma unroll
-    for (int h = 0; h < HELD; ++h)
-        target[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
+                                      twiddles, tile.t, tile.column, OfBlock());
+    store_columns(x, target, core, tile);
 }
 
 struct InverseA {
@@ -94,7 +92,7 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
     copy_async_wait<0>();
     __syncthreads();
     inverse_layers<LA, COLUMNS_A<LA>, 1>(x, reinterpret_cast<T*>(scratch + NEAR_WORDS<LA, Core>), core,
-                                         twiddles, 1, 0, tile.t, tile.column, OfBlock());
+                                         twiddles, tile.t, tile.column, OfBlock());
     scaled_layer<LA>(x, core, args.scales[index]);
 #pragma unroll
     for (int h = 0; h < HELD; ++h) {
@@ -125,14 +123,21 @@ __device__ __forceinline__ void forward_b(const PassB& args) {
     const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
     const Core core(prime);
     const TileB<LB> tile(scratch);
+    auto twiddles = fetch_row<LB, Core>(prime.forward, args.log_n, tile);
+    follow_previous_launch();
     const u64 offset = (u64)blockIdx.y << args.log_n;
     for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
         const u64* source = args.source + (u64)poly * args.source_stride + offset;
         u64* target = args.target + (u64)poly * args.target_stride + offset;
+        fetch_residues(source, tile);
+        copy_async_commit();
+        await_row<0>(twiddles);
         T x[HELD];
-        load_row(x, core, source, tile);
-        forward_row(x, core, prime, args.log_n, tile);
-        scatter_row<LB, Core>(x, tile, [&](int, u64 at, T value) { target[at] = core.store(value); });
+        take_residues(x, core, tile);
+        forward_row(x, core, twiddles, tile);
+        pair_row<LB, Core>(x, tile, [&](int, u64 at, T first, T second) {
+            store_pair(target + at, core.store(first), core.store(second));
+        });
     }
 }
 
@@ -148,27 +153,31 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
     const Prime& prime = args.primes[prime_of(args.basis, blockIdx.y)];
     const Core core(prime);
     const TileB<LB> tile(scratch);
+    auto twiddles = fetch_row<LB, Core>(prime.inverse, args.log_n, tile);
+    follow_previous_launch();
     const u64 offset = (u64)blockIdx.y << args.log_n;
     for (u32 poly = blockIdx.z; poly < args.polynomials; poly += gridDim.z) {
         const u64* source = args.source + (u64)poly * args.source_stride + offset;
         const u64* factor = args.factor + (u64)poly * args.factor_stride + offset;
         T x[HELD];
-        if constexpr (ROWS == HELD_ROWS) {
+        if constexpr (ROWS == RESIDUES) {
+            fetch_residues(source, tile);
+        } else if constexpr (ROWS == PRODUCTS) {
+            gather_row<LB, Core>(x, tile, [&](u64 at) {
+                return core.product(core.load(source[at]), core.load(factor[at]));
+            });
+        } else {
 #pragma unroll
             for (int h = 0; h < HELD; h += 2) {
                 const Pair words = load_pair(source + tile.held(h));
                 x[h] = core.load_lazy(words.x);
                 x[h + 1] = core.load_lazy(words.y);
             }
-        } else {
-            gather_row<LB, Core>(x, tile, [&](u64 at) {
-                T value = core.load(source[at]);
-                if constexpr (ROWS == PRODUCTS) value = core.product(value, core.load(factor[at]));
-                return value;
-            });
         }
-        inverse_row<LB>(x, args.target + (u64)poly * args.target_stride + offset, core, prime,
-                        args.log_n, tile);
+        copy_async_commit();
+        await_row<0>(twiddles);
+        if constexpr (ROWS == RESIDUES) take_last(x, core, tile);
+        inverse_row(x, args.target + (u64)poly * args.target_stride + offset, core, twiddles, tile);
     }
 }
 
@@ -194,13 +203,13 @@ constexpr int RESIDENT_B = RESIDENT<MODE, 1024, 640> / THREADS_B<LB>;
               (inverse_a<LA, DOUBLES, FAST>))
 
 #define PASS_B(LB, SUFFIX, MODE)                                                              \
-    FH_KERNEL(forward_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB,        \
+    FH_EARLY_KERNEL(forward_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB,        \
               (forward_b<LB, MODE>))                                                          \
-    FH_KERNEL(inverse_b_##LB##_residues_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB, \
+    FH_EARLY_KERNEL(inverse_b_##LB##_residues_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB, \
               (inverse_b<LB, RESIDUES, MODE>))                                                \
-    FH_KERNEL(inverse_b_##LB##_products_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB, \
+    FH_EARLY_KERNEL(inverse_b_##LB##_products_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB, \
               (inverse_b<LB, PRODUCTS, MODE>))                                                \
-    FH_KERNEL(inverse_b_##LB##_held_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB,   \
+    FH_EARLY_KERNEL(inverse_b_##LB##_held_##SUFFIX, THREADS_B<LB>, (RESIDENT_B<LB, MODE>), PassB,   \
               (inverse_b<LB, HELD_ROWS, MODE>))
 
 #define FOR_EACH(SUFFIX, MODE)     \

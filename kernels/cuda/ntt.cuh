@@ -15,8 +15,9 @@
 //
 // Bounds of the FP64 core, which wants |x| <= 2^52. Of a prime above 2^42: a step starts with
 // |x| <= p, grows by at most 0.7 p a layer forward, doubles sums inverse (which are therefore reduced
-// after two layers), and ends reduced. Of a smaller one a whole pass, of at most nine layers, goes
-// without: |x| <= 7 p forward, 2^9 p inverse. Passes end reduced.
+// after two layers), and ends reduced, but for the last of a forward transform: |x| <= 2.4 p. A smaller
+// one goes without through a whole forward transform, of at most 17 layers: |x| <= 13 p; inverse through
+// a pass of at most nine, which ends reduced: 2^9 p.
 #ifndef FHELIUM_NTT_CUH
 #define FHELIUM_NTT_CUH
 
@@ -77,6 +78,7 @@ struct NearTwiddles {
     const u64* table;
     u32 words;
 
+    __device__ __forceinline__ u32 root() const { return 1; }
     __device__ __forceinline__ u64 word(u32 i) const { return table[i]; }
     __device__ __forceinline__ ulonglong2 pair(u32 i) const {
         return *reinterpret_cast<const ulonglong2*>(table + i);
@@ -107,7 +109,7 @@ __device__ __forceinline__ u32 twiddle_index(u32 root, u32 t, int e, int g) {
 // outgrow the core's range, the sums are reduced.
 template <int L, int S0, int K, int LAYER, bool FORWARD, class Core, class Table>
 __device__ __forceinline__ void layer(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 root, u32 t) {
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
     constexpr int HALF = 1 << (K - 1 - LAYER);
     typename Core::W w[2];
 #pragma unroll
@@ -115,7 +117,7 @@ __device__ __forceinline__ void layer(
         const int i = b / HALF * (2 * HALF) + b % HALF;
         const int e = i >> K, g = (i & ((1 << K) - 1)) >> (K - LAYER);
         if (b % HALF == 0) {
-            const u32 at = twiddle_index<L, S0, K, LAYER>(root, t, e, g);
+            const u32 at = twiddle_index<L, S0, K, LAYER>(twiddles.root(), t, e, g);
             if (LAYER == 0)
                 w[0] = core.twiddle(twiddles, at);
             else if (g % 2 == 0)
@@ -130,7 +132,7 @@ __device__ __forceinline__ void layer(
     }
 }
 
-// Between the steps of a pass, where the prime leaves no room to go on without.
+// Between the steps of a transform, where the prime leaves no room to go on without.
 template <class Core>
 __device__ __forceinline__ void reduce_all(typename Core::T (&x)[HELD], const Core& core) {
     if (!core.tight) return;
@@ -141,29 +143,29 @@ __device__ __forceinline__ void reduce_all(typename Core::T (&x)[HELD], const Co
 // Layers S0 ... S0 + K - 1, not reduced behind the last.
 template <int L, int S0, int K, class Core, class Table>
 __device__ __forceinline__ void forward_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 root, u32 t) {
-    layer<L, S0, K, 0, true>(x, core, twiddles, root, t);
-    layer<L, S0, K, 1, true>(x, core, twiddles, root, t);
-    if constexpr (K > 2) layer<L, S0, K, 2, true>(x, core, twiddles, root, t);
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    layer<L, S0, K, 0, true>(x, core, twiddles, t);
+    layer<L, S0, K, 1, true>(x, core, twiddles, t);
+    if constexpr (K > 2) layer<L, S0, K, 2, true>(x, core, twiddles, t);
 }
 
 // The same layers, last first; TOP is 1 to leave layer 0 of the transform to the caller.
 template <int L, int S0, int K, int TOP, class Core, class Table>
 __device__ __forceinline__ void inverse_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 root, u32 t) {
-    if constexpr (K > 2) layer<L, S0, K, 2, false>(x, core, twiddles, root, t);
-    layer<L, S0, K, 1, false>(x, core, twiddles, root, t);
-    if constexpr (TOP == 0) layer<L, S0, K, 0, false>(x, core, twiddles, root, t);
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    if constexpr (K > 2) layer<L, S0, K, 2, false>(x, core, twiddles, t);
+    layer<L, S0, K, 1, false>(x, core, twiddles, t);
+    if constexpr (TOP == 0) layer<L, S0, K, 0, false>(x, core, twiddles, t);
 }
 
-// The last step of a row, two layers, forward; inverse the first. Its twiddles start at `origin`.
+// The last step of a row, two layers, forward; inverse the first.
 template <int L, bool FORWARD, class Core, class Table>
 __device__ __forceinline__ void row_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 origin, u32 t) {
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
     static_assert(Steps<L>::size(Steps<L>::COUNT - 1) == 2, "the table's last step");
     // Of each group w(i), w(2 i) and w(2 i + 1).
     typename Core::W w[2][3];
-    core.template row_twiddles<1u << (L - LOG_HELD)>(w, twiddles, origin, t);
+    core.template row_twiddles<1u << (L - LOG_HELD)>(w, twiddles, t);
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
         const int i = 4 * e;
@@ -185,12 +187,18 @@ __device__ __forceinline__ void row_step(
     }
 }
 
-// Where a residue of the sub-transform waits between steps. The banks are spread by padding in a row;
-// in columns, where a bank's width holds several, by exchanging neighbours.
-__device__ __forceinline__ u32 exchanged(u32 position) { return position ^ (position >> 2 & 3); }
-template <int COLUMNS>
-__device__ __forceinline__ u32 slot(u32 position, u32 column) {
-    return COLUMNS == 1 ? position + 3 * (position >> 4) : exchanged(position) * COLUMNS + column;
+// Where a residue of the sub-transform waits between steps. The threads of half a warp, which trade 8 bytes
+// each at once, shall all be at other banks: neighbours are exchanged, in columns, where a bank's width holds
+// several, and in rows; these have padding, too. Short rows have that alone, and some conflicts.
+template <int L, int COLUMNS>
+__device__ __forceinline__ u32 exchanged(u32 position) {
+    return position ^ (position >> (COLUMNS == 1 ? 4 : (L < 9 ? 2 : 3)) & 3);
+}
+template <int L, int COLUMNS>
+__device__ __forceinline__ u32 slot(u32 position, u32 column = 0) {
+    if (COLUMNS > 1) return exchanged<L, COLUMNS>(position) * COLUMNS + column;
+    if (L < 7) return position + 3 * (position >> 4);
+    return exchanged<L, 1>(position) + 4 * (position >> (L - 3));
 }
 
 // The same of position<L, S0, K>(t, h), whose parts of t and h have no bits in common: all but the exchanged
@@ -198,11 +206,13 @@ __device__ __forceinline__ u32 slot(u32 position, u32 column) {
 template <int L, int S0, int K, int COLUMNS, class T>
 __device__ __forceinline__ T& at_slot(T* shared, u32 t, int h, u32 column) {
     const u32 of_t = position<L, S0, K>(t, 0), of_h = position<L, S0, K>(0, h);
-    if constexpr (COLUMNS == 1) {
-        return (shared + slot<1>(of_t, 0))[slot<1>(of_h, 0)];
+    const u32 low = exchanged<L, COLUMNS>(of_h) & 3;
+    if constexpr (COLUMNS > 1) {
+        return (shared + ((exchanged<L, COLUMNS>(of_t) ^ low) * COLUMNS + column))[(of_h & ~3u) * COLUMNS];
+    } else if constexpr (L < 7) {
+        return (shared + slot<L, 1>(of_t))[slot<L, 1>(of_h)];
     } else {
-        const u32 low = exchanged(of_h) & 3, high = exchanged(of_h) & ~3u;
-        return (shared + ((exchanged(of_t) ^ low) * COLUMNS + column))[high * COLUMNS];
+        return (shared + (slot<L, 1>(of_t) ^ low))[slot<L, 1>(of_h) & ~3u];
     }
 }
 template <int L, int COLUMNS, class T>
@@ -251,45 +261,43 @@ struct OfGroup {
 // The last step of a pass; one column is a row of pass B.
 template <int L, int S0, int K, int COLUMNS, class Core, class Table>
 __device__ __forceinline__ void last_forward_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 root, u32 origin,
-    u32 t) {
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
     if constexpr (COLUMNS == 1)
-        row_step<L, true>(x, core, twiddles, origin, t);
+        row_step<L, true>(x, core, twiddles, t);
     else
-        forward_step<L, S0, K>(x, core, twiddles, root, t);
+        forward_step<L, S0, K>(x, core, twiddles, t);
 }
 template <int L, int S0, int K, int COLUMNS, class Core, class Table>
 __device__ __forceinline__ void last_inverse_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 root, u32 origin,
-    u32 t) {
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
     if constexpr (COLUMNS == 1)
-        row_step<L, false>(x, core, twiddles, origin, t);
+        row_step<L, false>(x, core, twiddles, t);
     else
-        inverse_step<L, S0, K, 0>(x, core, twiddles, root, t);
+        inverse_step<L, S0, K, 0>(x, core, twiddles, t);
 }
 
 // From first to last positions, not reduced behind the last layer.
 template <int L, int COLUMNS, class Core, class Table, class Trade>
 __device__ __forceinline__ void forward_layers(
     typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
-    const Table& twiddles, u32 root, u32 origin, u32 t, u32 column, Trade trade) {
+    const Table& twiddles, u32 t, u32 column, Trade trade) {
     constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
-    forward_step<L, 0, K0>(x, core, twiddles, root, t);
+    forward_step<L, 0, K0>(x, core, twiddles, t);
     reduce_all(x, core);
     put<L, 0, K0, COLUMNS>(shared, x, t, column);
     trade();
     take<L, K0, K1, COLUMNS>(shared, x, t, column);
     if constexpr (Steps<L>::COUNT == 2) {
-        last_forward_step<L, K0, K1, COLUMNS>(x, core, twiddles, root, origin, t);
+        last_forward_step<L, K0, K1, COLUMNS>(x, core, twiddles, t);
     } else {
         constexpr int K2 = Steps<L>::size(2);
-        forward_step<L, K0, K1>(x, core, twiddles, root, t);
+        forward_step<L, K0, K1>(x, core, twiddles, t);
         reduce_all(x, core);
         trade();
         put<L, K0, K1, COLUMNS>(shared, x, t, column);
         trade();
         take<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
-        last_forward_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, root, origin, t);
+        last_forward_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, t);
     }
 }
 
@@ -297,25 +305,25 @@ __device__ __forceinline__ void forward_layers(
 template <int L, int COLUMNS, int TOP, class Core, class Table, class Trade>
 __device__ __forceinline__ void inverse_layers(
     typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
-    const Table& twiddles, u32 root, u32 origin, u32 t, u32 column, Trade trade) {
+    const Table& twiddles, u32 t, u32 column, Trade trade) {
     constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
     if constexpr (Steps<L>::COUNT == 2) {
-        last_inverse_step<L, K0, K1, COLUMNS>(x, core, twiddles, root, origin, t);
+        last_inverse_step<L, K0, K1, COLUMNS>(x, core, twiddles, t);
     } else {
         constexpr int K2 = Steps<L>::size(2);
-        last_inverse_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, root, origin, t);
+        last_inverse_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, t);
         reduce_all(x, core);
         put<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
         trade();
         take<L, K0, K1, COLUMNS>(shared, x, t, column);
         trade();
-        inverse_step<L, K0, K1, 0>(x, core, twiddles, root, t);
+        inverse_step<L, K0, K1, 0>(x, core, twiddles, t);
     }
     reduce_all(x, core);
     put<L, K0, K1, COLUMNS>(shared, x, t, column);
     trade();
     take<L, 0, K0, COLUMNS>(shared, x, t, column);
-    inverse_step<L, 0, K0, TOP>(x, core, twiddles, root, t);
+    inverse_step<L, 0, K0, TOP>(x, core, twiddles, t);
 }
 
 // ------------------------------------------------------------------------------- pass A
@@ -347,6 +355,15 @@ struct TileA {
         return (u64)((of_t << log_b) + base) + ((u64)of_h << log_b);
     }
 };
+
+// What a forward pass A leaves in last positions, stored lazily in natural order.
+template <class Core, class Tile>
+__device__ __forceinline__ void store_columns(
+    typename Core::T (&x)[HELD], u64* target, const Core& core, const Tile& tile) {
+    reduce_all(x, core);
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) target[tile.last(h)] = core.store_lazy(x[h]);
+}
 
 // The constants of an inverse transform's last layer: 1/N times what the result is scaled by, and
 // that times the layer's twiddle.
@@ -381,9 +398,11 @@ constexpr u32 ROW_THREADS = 1u << (LB - LOG_HELD);
 template <int LB>
 constexpr u32 ROWS_B = THREADS_B<LB> / ROW_THREADS<LB>;
 
-// Words of a row in shared memory, padding counted.
+// Words of a row in shared memory: its residues with their padding, then its twiddles.
 template <int LB>
-constexpr u32 ROW_WORDS = (19u << (LB - 4)) - (LB < 7 ? 0 : 2);
+constexpr u32 ROW_RESIDUES = (1u << LB) + (LB < 7 ? 6 : 32);
+template <int LB>
+constexpr u32 ROW_WORDS = ROW_RESIDUES<LB> + (1u << (LB - 1));
 
 // This thread's part of a block of pass B: one row of a limb.
 template <int LB>
@@ -404,6 +423,10 @@ struct TileB {
     // Index into the residues of the limb, of those in first positions.
     __device__ __forceinline__ u64 first(int h) const {
         return (base + first_position<LB>(t, 0)) + (u64)first_position<LB>(0, h);
+    }
+    // Index of the pair g that pair_row gives this thread: it holds 4 neighbours in each half of the row.
+    __device__ __forceinline__ u64 pair(int g) const {
+        return (base + (8 * (t / 2) + 2 * (t % 2))) + (u64)((g / 2 << (LB - 1)) + g % 2 * 4);
     }
     // Where "held order" keeps index h of this thread, h even: a row's residues in the order in
     // which the threads hold them after the last step, two by two, so that a warp moves whole
@@ -429,55 +452,146 @@ __device__ __forceinline__ void gather_row(
     __syncwarp();
 }
 
-// From last positions to STORE(h of first positions, index in limb, residue) in natural order.
+// From last positions to STORE(g, index in limb, two neighbours), g below HELD / 2: neighbouring threads
+// exchange halves of what they hold, so that both together store whole sectors.
 template <int LB, class Core, class Store>
-__device__ __forceinline__ void scatter_row(
+__device__ __forceinline__ void pair_row(
     const typename Core::T (&x)[HELD], const TileB<LB>& tile, Store store) {
     typedef typename Core::T T;
-    T* shared = tile.template row_of<T>();
-    __syncwarp();
+    const bool odd = tile.t % 2 != 0;
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) at_last<LB, 1>(shared, tile.t, h) = x[h];
-    __syncwarp();
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) store(h, tile.first(h), at_first<LB, 1>(shared, tile.t, h));
-    __syncwarp();
+    for (int e = 0; e < 2; ++e) {
+        const T *own = x + 4 * e;
+        const T from_x = __shfl_xor_sync(~0u, odd ? own[0] : own[2], 1);
+        const T from_y = __shfl_xor_sync(~0u, odd ? own[1] : own[3], 1);
+        store(2 * e, tile.pair(2 * e), odd ? from_x : own[0], odd ? from_y : own[1]);
+        store(2 * e + 1, tile.pair(2 * e + 1), odd ? own[2] : from_x, odd ? own[3] : from_y);
+    }
 }
 
-// Where the twiddles of a row's last step start, given the words of one for each thread.
+// A row's twiddles where they are in memory: of the sub-transform below `root`, then, from `origin` on,
+// its last step's.
+struct FarRow : Twiddles {
+    const u64* const* place;
+    u32 root_, origin_;
+    template <int LB>
+    __device__ __forceinline__ FarRow(const u64* const& table, u32 log_n, const TileB<LB>& tile,
+                                      u32 words_held)
+        : Twiddles(table, log_n),
+          place(&table),
+          root_((1u << (log_n - LB)) + tile.row),
+          origin_((1u << (log_n - 2)) + tile.row * (ROW_THREADS<LB> * words_held)) {}
+    __device__ __forceinline__ u32 root() const { return root_; }
+    __device__ __forceinline__ u32 origin() const { return origin_; }
+};
+// The same in shared memory, of a core that has one word for each, like those of a whole transform; the
+// word that is none's is the first of all.
+template <int LB>
+struct NearRow {
+    const u64* table;
+    __device__ __forceinline__ u32 root() const { return 1; }
+    __device__ __forceinline__ u32 origin() const { return 1u << (LB - 2); }
+    __device__ __forceinline__ u64 word(u32 i) const { return table[i]; }
+    __device__ __forceinline__ ulonglong2 pair(u32 i) const {
+        return *reinterpret_cast<const ulonglong2*>(table + i);
+    }
+    __device__ __forceinline__ u64 quarter() const { return table[0]; }
+};
+template <int LB, bool NEAR>
+struct RowOf {
+    typedef FarRow type;
+};
+template <int LB>
+struct RowOf<LB, true> {
+    typedef NearRow<LB> type;
+};
 template <int LB, class Core>
-__device__ __forceinline__ u32 row_origin(const TileB<LB>& tile, u32 log_n) {
-    return (1u << (log_n - 2)) + tile.row * (ROW_THREADS<LB> * Core::ROW_WORDS_HELD);
+using Row = typename RowOf<LB, Core::NEAR_ROWS>::type;
+
+// Has a row's threads copy its twiddles there.
+template <int LB, class Core>
+__device__ __forceinline__ Row<LB, Core> fetch_row(const u64* const& table, u32 log_n,
+                                                   const TileB<LB>& tile, bool wanted = true) {
+    const FarRow far(table, log_n, tile, Core::ROW_WORDS_HELD);
+    if constexpr (Core::NEAR_ROWS) {
+        u64* near = tile.shared + ROW_RESIDUES<LB>;
+        if (!wanted) return NearRow<LB>{near};
+        if (tile.t == 0) {
+            copy_async_8(near, far.table + 1);
+            copy_async_8(near + 1, far.table + far.root());
+        } else {
+            const u32 layer = 32 - __clz(tile.t), within = 2 * tile.t - (1u << layer);
+            copy_async_16(near + 2 * tile.t, far.table + (far.root() << layer) + within);
+        }
+        copy_async_16(near + (1u << (LB - 2)) + 2 * tile.t, far.table + far.origin() + 2 * tile.t);
+        return NearRow<LB>{near};
+    } else {
+        return far;
+    }
+}
+
+// Waits for a row's copies but those of the last LATER groups.
+template <int LATER, int LB>
+__device__ __forceinline__ void await_row(NearRow<LB>&) {
+    copy_async_wait<LATER>();
+    __syncwarp();
+}
+// Those in memory are read anew for every transform, as the compiler sees by where they are: it would keep
+// more of them than there are registers.
+template <int LATER>
+__device__ __forceinline__ void await_row(FarRow& row) {
+    copy_async_wait<LATER>();
+    __syncwarp();
+    row.table = *row.place;
 }
 
 // The forward pass B of lazy residues in first positions, to last positions.
-template <int LB, class Core>
+template <int LB, class Core, class Table>
 __device__ __forceinline__ void forward_row(
-    typename Core::T (&x)[HELD], const Core& core, const Prime& prime, u32 log_n,
-    const TileB<LB>& tile) {
-    forward_layers<LB, 1>(x, tile.template row_of<typename Core::T>(), core,
-                          Twiddles(prime.forward, log_n), (1u << (log_n - LB)) + tile.row,
-                          row_origin<LB, Core>(tile, log_n), tile.t, 0, OfWarp());
+    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, const TileB<LB>& tile) {
+    forward_layers<LB, 1>(x, tile.template row_of<typename Core::T>(), core, twiddles, tile.t, 0, OfWarp());
     __syncwarp();
 }
 
-// A row that SOURCE points to, lazy residues in natural order, in first positions.
-template <int LB, class Core>
-__device__ __forceinline__ void load_row(
-    typename Core::T (&x)[HELD], const Core& core, const u64* source, const TileB<LB>& tile) {
+// Has a row's threads copy the residues that SOURCE has of it in natural order to where they trade them.
+template <int LB>
+__device__ __forceinline__ void fetch_residues(const u64* source, const TileB<LB>& tile) {
 #pragma unroll
     for (int h = 0; h < HELD; ++h)
-        x[h] = core.load_lazy(source[tile.first(h)]);
+        copy_async_8(&at_first<LB, 1>(tile.shared, tile.t, h), source + tile.first(h));
+}
+
+// Canonical ones, once they are there, in last positions.
+template <int LB, class Core>
+__device__ __forceinline__ void take_last(
+    typename Core::T (&x)[HELD], const Core& core, const TileB<LB>& tile) {
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) x[h] = core.load(at_last<LB, 1>(tile.shared, tile.t, h));
+    __syncwarp();
+}
+
+// Lazy ones, in first positions.
+template <int LB, class Core>
+__device__ __forceinline__ void take_residues(
+    typename Core::T (&x)[HELD], const Core& core, const TileB<LB>& tile) {
+#pragma unroll
+    for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(at_first<LB, 1>(tile.shared, tile.t, h));
+    __syncwarp();
+}
+
+// Gives up a row of SOURCE, which all its threads have read and nothing reads again.
+template <int LB>
+__device__ __forceinline__ void discard_row(const u64* source, const TileB<LB>& tile) {
+    constexpr u32 LINE = 16;
+    if (tile.t < (1u << LB) / LINE) discard_line(source + tile.base + tile.t * LINE);
 }
 
 // The inverse pass B of tidy residues in last positions, stored lazily in natural order.
-template <int LB, class Core>
+template <int LB, class Core, class Table>
 __device__ __forceinline__ void inverse_row(
-    typename Core::T (&x)[HELD], u64* target, const Core& core, const Prime& prime, u32 log_n,
+    typename Core::T (&x)[HELD], u64* target, const Core& core, const Table& twiddles,
     const TileB<LB>& tile) {
-    inverse_layers<LB, 1, 0>(x, tile.template row_of<typename Core::T>(), core,
-                             Twiddles(prime.inverse, log_n),
-                             (1u << (log_n - LB)) + tile.row, row_origin<LB, Core>(tile, log_n), tile.t, 0,
+    inverse_layers<LB, 1, 0>(x, tile.template row_of<typename Core::T>(), core, twiddles, tile.t, 0,
                              OfWarp());
 #pragma unroll
     for (int h = 0; h < HELD; ++h)

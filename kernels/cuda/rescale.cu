@@ -1,17 +1,19 @@
-// A rescale after pass B of the dropped limb's inverse transform. First pass A of that and, from the threads'
-// registers, pass A of the forward transforms of what it leaves modulo the other primes; then their pass B
-// and the division.
+// A rescale: pass B of the dropped limb's inverse transform; its pass A and, from the threads' registers,
+// pass A of the forward transforms of what it leaves modulo the other primes; then their pass B and the
+// division, which begins with the limbs that are there.
 //
-// Blocks do pieces of 1024 residues, or 2048 where that many make whole sectors of columns. Grids: (pieces,
-// shares of the limbs or limbs, polynomials); a share transforms the dropped limb anew.
+// Blocks of passes A do pieces of 1024 residues, or 2048 where that many make whole sectors of columns.
+// Grids: (tiles of 2^LA rows or pieces, limbs or shares of them, polynomials); a share transforms the dropped
+// limb anew.
 
 #include "async.cuh"
 #include "launch.cuh"
 #include "ntt.cuh"
+#include "ready.cuh"
 
 namespace {
 
-// Threads of a block of pass A, and its columns.
+// Threads of a block of passes A, and its columns.
 template <int LA>
 constexpr u32 THREADS = LA <= 8 ? 128 : 256;
 template <int LA>
@@ -21,20 +23,44 @@ struct Rescale {
     const Prime* primes;
     const Scale* scales;    // by prime
     const Factor* closing;  // 1/q modulo the other primes
-    const u64* dropped;     // [polynomial][N], after pass B
-    u64* moved;             // [polynomial][limbs][N], for what lies between the passes
-    Operand operand;
+    u64* dropped;           // [polynomial][N], between the passes
+    u64* moved;             // [polynomial][limbs][N], between the passes
+    u32* ready;             // [polynomial][share]: pieces of `moved` that are done
+    const u64* source;
     u64* target;
-    u64 target_batch_stride;
-    u64 target_part_stride;
+    u64 source_stride;  // words from one polynomial to the next
+    u64 target_stride;
     u32 log_n;
-    u32 limbs;  // of the result: the dropped prime q is behind theirs
-    u32 parts;
-    u32 polynomials;  // items times parts
-    u32 chunk;        // limbs of a share
+    u32 limbs;   // of the result: the dropped prime q is behind theirs
+    u32 pieces;  // of a polynomial, in passes A
+    u32 chunk;   // limbs of a share
+    u32 shares;
     u32 unused;
 };
-static_assert(sizeof(Rescale) == 112, "src/kernels/rescale.rs has the same layout");
+static_assert(sizeof(Rescale) == 104, "src/kernels/rescale.rs has the same layout");
+
+// Pass B of the inverse transforms of the dropped limb.
+template <int LB, Mode MODE>
+__device__ __forceinline__ void rescale_first(const Rescale& args) {
+    FH_SHARED(scratch);
+    typedef typename CoreOf<MODE>::type Core;
+    const u32 poly = blockIdx.z;
+    const Prime& prime = args.primes[args.limbs];
+    const Core core(prime);
+    const TileB<LB> tile(scratch);
+    auto twiddles = fetch_row<LB, Core>(prime.inverse, args.log_n, tile);
+    follow_previous_launch();
+    fetch_residues(args.source + poly * args.source_stride + ((u64)args.limbs << args.log_n), tile);
+    copy_async_commit();
+    if (blockIdx.x == 0) {
+        for (u32 share = threadIdx.x; share < args.shares; share += THREADS_B<LB>)
+            args.ready[poly * args.shares + share] = 0;
+    }
+    await_row<0>(twiddles);
+    typename Core::T x[HELD];
+    take_last(x, core, tile);
+    inverse_row(x, args.dropped + ((u64)poly << args.log_n), core, twiddles, tile);
+}
 
 template <int LA, Mode MODE>
 __device__ __forceinline__ void rescale_a(const Rescale& args) {
@@ -43,58 +69,69 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
     typedef typename Core::T T;
     constexpr u32 NEAR = NEAR_WORDS<LA, Core>;
     T* shared = reinterpret_cast<T*>(scratch + 2 * NEAR);
+    // The primes of the share, then the dropped one and its scale.
+    u64* constants = scratch + 2 * NEAR + THREADS<LA> * HELD;
+    const Prime* primes = reinterpret_cast<const Prime*>(constants);
     const TileA<LA, COLUMNS<LA>> tile(args.log_n - LA);
-    const u32 start = blockIdx.y * args.chunk, end = min(start + args.chunk, args.limbs);
+    const u32 start = blockIdx.y * args.chunk, count = min(args.chunk, args.limbs - start);
     // The twiddles of one transform are on their way while the one before runs.
-    u32 turn = 0;
-    const auto fetch = [&](const u64* table) {
-        const NearTwiddles twiddles = fetch_twiddles<LA, Core>(
-            scratch + turn * NEAR, Twiddles(table, args.log_n), threadIdx.x, THREADS<LA>);
-        turn ^= 1;
+    const auto twiddles = [&](u32 turn) { return NearTwiddles{scratch + turn * NEAR, 1u << LA}; };
+    const auto fetch = [&](u32 turn, const u64* table) {
+        fetch_twiddles<LA, Core>(scratch + turn * NEAR, Twiddles(table, args.log_n), threadIdx.x,
+                                 THREADS<LA>);
         copy_async_commit();
-        return twiddles;
     };
-    const Prime& q = args.primes[args.limbs];
+    const auto fetch_constants = [&](u64* near, const void* from, u32 words) {
+        const u64* far = reinterpret_cast<const u64*>(from);
+        for (u32 i = 2 * threadIdx.x; i < words; i += 2 * THREADS<LA>) copy_async_16(near + i, far + i);
+    };
+    fetch_constants(constants, args.primes + start, count * PRIME_WORDS);
+    fetch_constants(constants + count * PRIME_WORDS, args.primes + args.limbs, PRIME_WORDS);
+    fetch_constants(constants + (count + 1) * PRIME_WORDS, args.scales + args.limbs, sizeof(Scale) / 8);
     const u64* dropped = args.dropped + ((u64)blockIdx.z << args.log_n);
-    u64 rest[HELD];
+    fetch(1, args.primes[args.limbs].inverse);
+    fetch(0, args.primes[start].forward);
+    // In this order, as ready.cuh says.
+    await_previous_launch();
+    let_next_launch();
+    u64 words[HELD];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) rest[h] = dropped[tile.last(h)];
-    const NearTwiddles inverse = fetch(q.inverse);
-    NearTwiddles twiddles = fetch(args.primes[start].forward);
+    for (int h = 0; h < HELD; ++h) words[h] = dropped[tile.last(h)];
+    copy_async_wait<1>();
+    __syncthreads();
+    const Prime& q = primes[count];
+    typename Core::Centred rest[HELD];
     {
         const Core core(q);
         T x[HELD];
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(rest[h]);
-        copy_async_wait<1>();
-        __syncthreads();
-        inverse_layers<LA, COLUMNS<LA>, 1>(x, shared, core, inverse, 1, 0, tile.t, tile.column, OfBlock());
-        scaled_layer<LA>(x, core, args.scales[args.limbs]);
+        for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(words[h]);
+        inverse_layers<LA, COLUMNS<LA>, 1>(x, shared, core, twiddles(1), tile.t, tile.column, OfBlock());
+        scaled_layer<LA>(x, core, *reinterpret_cast<const Scale*>(primes + count + 1));
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) rest[h] = core.store(x[h]);
+        for (int h = 0; h < HELD; ++h) rest[h] = core.center(x[h]);
     }
     u64* moved = args.moved + (((u64)blockIdx.z * args.limbs + start) << args.log_n);
-    const u64* next = args.primes[min(start + 1, args.limbs)].forward;
 #pragma unroll 1
-    for (u32 limb = start; limb < end; ++limb) {
-        const Core core(args.primes[limb]);
+    for (u32 i = 0; i < count; ++i) {
+        const Core core(primes[i]);
         T x[HELD];
 #pragma unroll
         for (int h = 0; h < HELD; ++h) x[h] = core.recenter(rest[h], q);
-        const NearTwiddles now = twiddles;
         copy_async_wait<0>();
         __syncthreads();
-        twiddles = fetch(next);
-        next = args.primes[min(limb + 2, args.limbs)].forward;
-        forward_layers<LA, COLUMNS<LA>>(x, shared, core, now, 1, 0, tile.t, tile.column, OfBlock());
-#pragma unroll
-        for (int h = 0; h < HELD; ++h) moved[tile.last(h)] = core.store_lazy(core.reduce(x[h]));
+        // After the last those of the dropped prime, which none uses.
+        fetch((i + 1) % 2, primes[i + 1].forward);
+        forward_layers<LA, COLUMNS<LA>>(x, shared, core, twiddles(i % 2), tile.t, tile.column,
+                                        OfBlock());
+        store_columns(x, moved, core, tile);
         moved += 1ull << args.log_n;
     }
     copy_async_wait<0>();
+    announce(args.ready + blockIdx.z * args.shares + blockIdx.y);
 }
 
-// target = (operand - moved) / q.
+// target = (source - moved) / q.
 template <int LB, Mode MODE>
 __device__ __forceinline__ void rescale_b(const Rescale& args) {
     FH_SHARED(scratch);
@@ -103,39 +140,55 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
     const u32 limb = blockIdx.y, poly = blockIdx.z;
     const Prime& prime = args.primes[limb];
     const Core core(prime);
-    const TileB<LB> tile(scratch);
-    const u32 batch = poly / args.parts, part = poly % args.parts;
-    const u64 offset = (u64)limb << args.log_n;
-    const u64* operand = args.operand.data + batch * args.operand.batch_stride +
-                         part * args.operand.part_stride + offset;
-    // On its way while the transform runs; each thread reads only what it copied itself.
-    u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + threadIdx.x;
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) copy_async_8(ahead + h * THREADS_B<LB>, operand + tile.first(h));
-    copy_async_commit();
-    T x[HELD];
-    load_row(x, core, args.moved + (((u64)poly * args.limbs) << args.log_n) + offset, tile);
     const auto factor = core.factor(args.closing[limb]);
-    forward_row(x, core, prime, args.log_n, tile);
+    const TileB<LB> tile(scratch);
+    const u64 offset = (u64)limb << args.log_n;
+    const u64* source = args.source + poly * args.source_stride + offset;
+    constexpr u32 LINE = 16;
+    if (tile.t < (1u << LB) / LINE) prefetch_line(source + tile.base + tile.t * LINE);
+    let_next_launch();
+    await_count(args.ready + poly * args.shares + limb / args.chunk, args.pieces);
+    const u64* moved = args.moved + (((u64)poly * args.limbs) << args.log_n) + offset;
+    fetch_residues(moved, tile);
+    auto twiddles = fetch_row<LB, Core>(prime.forward, args.log_n, tile);
+    copy_async_commit();
+    // On its way while the transform runs; each thread reads only what it copied itself.
+    u64* ahead = scratch + ROWS_B<LB> * ROW_WORDS<LB> + 2 * threadIdx.x;
+#pragma unroll
+    for (int g = 0; g < HELD / 2; ++g)
+        copy_async_16_once(ahead + 2 * g * THREADS_B<LB>, source + tile.pair(g));
+    copy_async_commit();
+    await_row<1>(twiddles);
+    T x[HELD];
+    take_residues(x, core, tile);
+    forward_row(x, core, twiddles, tile);
+    discard_row(moved, tile);
     copy_async_wait<0>();
-    u64* target = args.target + batch * args.target_batch_stride + part * args.target_part_stride + offset;
-    scatter_row<LB, Core>(x, tile, [&](int h, u64 at, T moved) {
-        const T difference = core.sub(core.load(ahead[h * THREADS_B<LB>]), core.tidy(moved));
-        target[at] = core.store(core.mul(difference, factor));
+    u64* target = args.target + poly * args.target_stride + offset;
+    const auto divided = [&](u64 word, T x) {
+        return core.store_product(core.mul(core.sub_lazy(core.load(word), x), factor));
+    };
+    pair_row<LB, Core>(x, tile, [&](int g, u64 at, T first, T second) {
+        const Pair words = load_pair(ahead + 2 * g * THREADS_B<LB>);
+        store_pair_once(target + at, divided(words.x, first), divided(words.y, second));
     });
+    // All of the launch before is over when this one is.
+    await_previous_launch();
 }
 
 }  // namespace
 
 // 1024 threads on a multiprocessor, fewer with integers.
 template <int LA, Mode MODE>
-constexpr int RESIDENT_A = RESIDENT<MODE, 8, 5> * 128 / THREADS<LA>;
+constexpr int RESIDENT_A = RESIDENT<MODE, 6, 5> * 128 / THREADS<LA>;
 
 #define RESCALE_A(LA, SUFFIX, MODE)                                                        \
-    FH_KERNEL(rescale_a_##LA##_##SUFFIX, THREADS<LA>, (RESIDENT_A<LA, MODE>), Rescale, \
+    FH_EARLY_KERNEL(rescale_a_##LA##_##SUFFIX, THREADS<LA>, (RESIDENT_A<LA, MODE>), Rescale, \
               (rescale_a<LA, MODE>))
-#define RESCALE_B(LB, SUFFIX, MODE)                                                         \
-    FH_KERNEL(rescale_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Rescale, \
+#define RESCALE_B(LB, SUFFIX, MODE)                                                              \
+    FH_EARLY_KERNEL(rescale_inverse_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 5>), Rescale, \
+              (rescale_first<LB, MODE>))                                                         \
+    FH_EARLY_KERNEL(rescale_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Rescale, \
               (rescale_b<LB, MODE>))
 #define FOR_EACH(SUFFIX, MODE) \
     RESCALE_A(5, SUFFIX, MODE) \

@@ -294,12 +294,12 @@ fn pass_a_shape(log_n: u32, core: Core) -> (u32, u32, u32) {
     ((1 << lb) / columns, threads, words * 8)
 }
 
-/// The same of pass B, whose rows are padded.
+/// The same of pass B, whose rows are padded and followed by their twiddles: `ROW_WORDS` in ntt.cuh.
 fn pass_b_shape(log_n: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
     let threads = 128;
     let rows = threads >> (lb - LOG_HELD);
-    let row_words = (19 << (lb - 4)) - if lb < 7 { 0 } else { 2 };
+    let row_words = (1 << lb) + if lb < 7 { 6 } else { 32 } + (1 << (lb - 1));
     ((1 << la) / rows, threads, rows * row_words * 8)
 }
 

@@ -1,6 +1,6 @@
 //! Rescale: kernels/cuda/rescale.cu.
 
-use super::{Core, Kernel, Kernels, LOG_HELD, Operand, arguments, pass_b_shape, split};
+use super::{Core, Kernel, Kernels, LOG_HELD, arguments, pass_b_shape, split};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -14,29 +14,24 @@ pub(crate) struct Rescale {
     pub closing: u64,
     pub dropped: u64,
     pub moved: u64,
-    pub operand: Operand,
+    pub ready: u64,
+    pub source: u64,
     pub target: u64,
-    pub target_batch_stride: u64,
-    pub target_part_stride: u64,
+    pub source_stride: u64,
+    pub target_stride: u64,
     pub log_n: u32,
     pub limbs: u32,
-    pub parts: u32,
-    pub polynomials: u32,
+    pub pieces: u32,
     pub chunk: u32,
+    pub shares: u32,
     pub unused: u32,
 }
 
 arguments!(
     Rescale,
-    112,
+    104,
     [
-        primes,
-        scales,
-        closing,
-        dropped,
-        moved,
-        operand.data,
-        target
+        primes, scales, closing, dropped, moved, ready, source, target
     ]
 );
 
@@ -48,7 +43,23 @@ fn pass_a_threads(log_n: u32) -> u32 {
 /// Blocks for each multiprocessor that pass A is cut into: each share transforms the dropped limb anew.
 const FILLING_BLOCKS: u32 = 6;
 
+/// Limbs of a share, at most: their primes are in shared memory, of which every launch may have 48 KiB.
+const MOST_LIMBS: u32 = 128;
+
+/// Words of `Prime` and of `Scale` in core.cuh and ntt.cuh.
+const PRIME_WORDS: u32 = 8;
+const SCALE_WORDS: u32 = 4;
+
+/// How a rescale's passes A are cut: the pieces of a polynomial, and the shares of its limbs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub pieces: u32,
+    pub chunk: u32,
+    pub shares: u32,
+}
+
 pub(super) struct RescaleKernels {
+    first: Kernel<Rescale>,
     pass_a: Kernel<Rescale>,
     pass_b: Kernel<Rescale>,
 }
@@ -57,44 +68,58 @@ impl RescaleKernels {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let ((la, lb), suffix) = (split(log_n), core.suffix());
         let load = |pass, threads| Kernel::load(device, "rescale", pass, threads);
-        let (pass_a, pass_b) = (
-            format!("rescale_a_{la}_{suffix}"),
-            format!("rescale_b_{lb}_{suffix}"),
-        );
+        let threads_b = pass_b_shape(log_n).1;
         Ok(RescaleKernels {
-            pass_a: load(&pass_a, pass_a_threads(log_n))?,
-            pass_b: load(&pass_b, pass_b_shape(log_n).1)?,
+            first: load(&format!("rescale_inverse_b_{lb}_{suffix}"), threads_b)?,
+            pass_a: load(&format!("rescale_a_{la}_{suffix}"), pass_a_threads(log_n))?,
+            pass_b: load(&format!("rescale_b_{lb}_{suffix}"), threads_b)?,
         })
     }
 }
 
 impl Kernels {
-    /// All of a rescale behind pass B of the dropped limb's inverse transform.
+    /// How a rescale of so many polynomials to so many limbs is cut.
+    pub fn rescale_cut(&self, limbs: u32, polynomials: u32) -> Cut {
+        let pieces = (1 << self.log_n) / (pass_a_threads(self.log_n) << LOG_HELD);
+        let filling = FILLING_BLOCKS * self.multiprocessors / (pieces * polynomials).max(1);
+        let chunk = limbs
+            .div_ceil(filling.clamp(1, limbs.max(1)))
+            .min(MOST_LIMBS);
+        Cut {
+            pieces,
+            chunk,
+            shares: limbs.div_ceil(chunk),
+        }
+    }
+
+    /// A rescale, cut as [`rescale_cut`](Self::rescale_cut) says.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
-    pub unsafe fn rescale(&self, queue: &Queue, arguments: &Rescale) -> Result<()> {
+    pub unsafe fn rescale(
+        &self,
+        queue: &Queue,
+        polynomials: u32,
+        arguments: &Rescale,
+    ) -> Result<()> {
         let (la, _) = split(self.log_n);
-        let (limbs, polynomials) = (arguments.limbs, arguments.polynomials);
+        let (rows, threads, shared) = pass_b_shape(self.log_n);
+        let grid_a = [arguments.pieces, arguments.shares, polynomials];
+        // Beside its piece pass A has the twiddles of two transforms and the primes, pass B the operand's
+        // words.
         let piece = pass_a_threads(self.log_n) << LOG_HELD;
-        let pieces = (1 << self.log_n) / piece;
-        let shares = FILLING_BLOCKS * self.multiprocessors / (pieces * polynomials).max(1);
-        let chunk = limbs.div_ceil(shares.clamp(1, limbs.max(1)));
-        let arguments = Rescale {
-            chunk,
-            ..*arguments
-        };
-        // Beside its piece pass A has the twiddles of two transforms, pass B the operand's words.
-        let grid_a = [pieces, limbs.div_ceil(chunk), polynomials];
-        let shared_a = (piece + ((2 * self.core.twiddle_words()) << la)) * 8;
-        let (rows, threads, shared_b) = pass_b_shape(self.log_n);
-        let grid_b = [rows, limbs, polynomials];
-        let shared_b = shared_b + (threads << LOG_HELD) * 8;
+        let constants = (arguments.chunk + 1) * PRIME_WORDS + SCALE_WORDS;
+        let shared_a = (piece + ((2 * self.core.twiddle_words()) << la) + constants) * 8;
+        let shared_b = shared + (threads << LOG_HELD) * 8;
+        let kernels = &self.rescale;
         // SAFETY: the caller's promise.
         unsafe {
-            let kernels = &self.rescale;
-            kernels.pass_a.launch(queue, grid_a, shared_a, &arguments)?;
-            kernels.pass_b.launch(queue, grid_b, shared_b, &arguments)
+            kernels
+                .first
+                .launch(queue, [rows, 1, polynomials], shared, arguments)?;
+            kernels.pass_a.launch(queue, grid_a, shared_a, arguments)?;
+            let grid_b = [rows, arguments.limbs, polynomials];
+            kernels.pass_b.launch(queue, grid_b, shared_b, arguments)
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Pair;
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{Basis, Combination, Operand, PassB, Rescale};
+use crate::kernels::{Combination, Operand, Rescale};
 use crate::values::Ciphertext;
 
 impl Context {
@@ -24,51 +24,35 @@ impl Context {
         let (n, log_n) = (self.n(), self.parameters().log_n());
         let result = self.result(ciphertext.secret, state, ciphertext.batch_shape.clone())?;
         let source = self.polynomials(ciphertext);
-        let last = self.queue().allocate(polynomials * n)?;
+        let cut = self.kernels().rescale_cut(limbs as u32, polynomials as u32);
+        let dropped = self.queue().allocate(polynomials * n)?;
         let moved = self.queue().allocate(polynomials * limbs * n)?;
-        let basis = Basis {
-            first: level as u32,
-            split: 1,
-            skip: 0,
-            limbs: 1,
-        };
-        let primes = self.tables().primes();
-        let pass_b = PassB {
-            primes,
-            source: source.words((level * n) as u64).data,
-            factor: 0,
-            target: last.address(),
-            source_stride: source.part_stride,
-            factor_stride: 0,
-            target_stride: n as u64,
-            basis,
-            log_n,
-            polynomials: polynomials as u32,
-        };
+        let counts = polynomials * cut.shares as usize;
+        let ready = self.queue().allocate(counts.div_ceil(2))?;
         let target = self.polynomials(&result);
         let rescale = Rescale {
-            primes,
+            primes: self.tables().primes(),
             scales: self.tables().plain_scales(),
             closing: self.tables().rescale(level),
-            dropped: last.address(),
+            dropped: dropped.address(),
             moved: moved.address(),
-            operand: source,
+            ready: ready.address(),
+            source: source.data,
             target: target.data,
-            target_batch_stride: target.batch_stride,
-            target_part_stride: target.part_stride,
+            source_stride: source.part_stride,
+            target_stride: target.part_stride,
             log_n,
             limbs: limbs as u32,
-            parts: parts as u32,
-            polynomials: polynomials as u32,
-            chunk: 0,
+            pieces: cut.pieces,
+            chunk: cut.chunk,
+            shares: cut.shares,
             unused: 0,
         };
-        let (queue, kernels) = (self.queue(), self.kernels());
-        // SAFETY: `last` holds one limb of each polynomial, `moved` and the result all limbs but
-        // that; the operand's strides are its own.
+        // SAFETY: `dropped` holds one limb of each polynomial, `moved` and the result all limbs but that,
+        // `ready` a 32-bit count for each share; batch elements of both lie behind each other.
         unsafe {
-            kernels.inverse_b(queue, &pass_b)?;
-            kernels.rescale(queue, &rescale)?;
+            self.kernels()
+                .rescale(self.queue(), polynomials as u32, &rescale)?;
         }
         joined.leave()?;
         Ok(result)

@@ -359,8 +359,8 @@ impl Queue {
 /// As [`Queue::submit`]; the stream is live and its context current.
 unsafe fn launch(stream: CUstream, shape: &Shape, words: &[u64], overlaps: bool) -> Result<()> {
     let mut parameters = [words.as_ptr().cast_mut().cast::<c_void>()];
-    // Its blocks may be placed while the launch before still runs; launch.cuh makes them wait for it
-    // before they touch memory.
+    // Its blocks may be placed while the launch before still runs; launch.cuh says what they may do before
+    // that is over.
     let mut overlap = sys::CUlaunchAttribute {
         id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
         pad: [0; 4],

@@ -4,6 +4,7 @@
 u64 t_f64_load(u64 x) { return fh_to_bits(f64_load(x)); }
 double t_f64_reduce(double x, double p, double inv_p) { return f64_reduce(x, p, inv_p); }
 u64 t_f64_store(double x, double p, double inv_p) { return f64_store(x, p, inv_p); }
+u64 t_f64_store_near(double x, double p) { return f64_store_near(x, p); }
 double t_f64_center(double x, double p) { return f64_center(x, p); }
 double t_f64_mul(double x, double w, double p, double inv_p) { return f64_mul(x, w, p, inv_p); }
 double t_f64_sum(const double* x, const double* w, u64 count, double first, double p, double inv_p) {

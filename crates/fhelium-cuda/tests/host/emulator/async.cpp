@@ -2,6 +2,7 @@
 
 #include "device.h"
 #include "async.cuh"
+#include "ready.cuh"
 
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +52,23 @@ void copy_async_wait_for(u32 later) {
     auto& groups = threads[threadIdx.x].groups;
     for (; groups.size() > later; groups.pop_front())
         for (const Copy& copy : groups.front()) finish(copy);
+}
+
+// Nobody may count on what it holds now.
+void discard_line(const u64* word) {
+    constexpr u32 LINE = 128;
+    if (reinterpret_cast<size_t>(word) % LINE != 0) {
+        fprintf(stderr, "what is discarded is no line\n");
+        abort();
+    }
+    u64* line = const_cast<u64*>(word);
+    for (u32 i = 0; i < LINE / 8; ++i) line[i] = FH_PATTERN;
+}
+
+void await_count(const u32* count, u32 full) {
+    if (*count >= full) return;
+    fprintf(stderr, "waited for %u blocks, of which %u have run\n", full, *count);
+    abort();
 }
 
 void fh_forget_copies() {

@@ -12,7 +12,7 @@
 
 Index threadIdx, blockIdx, gridDim;
 unsigned fh_threads;
-unsigned fh_lanes[1024];
+uint64_t fh_lanes[1024];
 
 namespace {
 

@@ -63,15 +63,24 @@ inline void __syncwarp() {
     const unsigned warp = threadIdx.x / 32;
     fh_barrier(FIRST_WARP + warp, min(32, fh_threads - warp * 32));
 }
-extern unsigned fh_lanes[1024];
-// All threads of the warp take part.
-inline unsigned __shfl_up_sync(unsigned, unsigned value, unsigned delta) {
-    fh_lanes[threadIdx.x] = value;
+extern uint64_t fh_lanes[1024];
+// What thread `from` gives; all threads of the warp take part.
+template <class T>
+inline T fh_shuffle(T value, unsigned from) {
+    static_assert(sizeof(T) <= sizeof(uint64_t));
+    memcpy(&fh_lanes[threadIdx.x], &value, sizeof(T));
     __syncwarp();
-    const unsigned from = threadIdx.x % 32 >= delta ? threadIdx.x - delta : threadIdx.x;
-    const unsigned other = fh_lanes[from];
+    memcpy(&value, &fh_lanes[from], sizeof(T));
     __syncwarp();
-    return other;
+    return value;
+}
+template <class T>
+inline T __shfl_up_sync(unsigned, T value, unsigned delta) {
+    return fh_shuffle(value, threadIdx.x % 32 >= delta ? threadIdx.x - delta : threadIdx.x);
+}
+template <class T>
+inline T __shfl_xor_sync(unsigned, T value, int lanes) {
+    return fh_shuffle(value, threadIdx.x ^ lanes);
 }
 uint64_t* fh_shared_memory();
 // Before a block begins.
