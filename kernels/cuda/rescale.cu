@@ -178,7 +178,7 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
 
 }  // namespace
 
-// 1024 threads on a multiprocessor, fewer with integers.
+// 768 threads on a multiprocessor, fewer with integers: more registers and the second passes fill the rest.
 template <int LA, Mode MODE>
 constexpr int RESIDENT_A = RESIDENT<MODE, 6, 5> * 128 / THREADS<LA>;
 
