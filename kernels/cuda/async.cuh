@@ -5,6 +5,9 @@
 
 #include "core.cuh"
 
+// Words of a line of the L2 cache.
+constexpr u32 LINE_WORDS = 16;
+
 #ifdef __CUDACC__
 
 __device__ __forceinline__ void copy_async_8(u64* shared, const u64* source) {
@@ -33,7 +36,7 @@ __device__ __forceinline__ void copy_async_16_once(u64* shared, const u64* sourc
 __device__ __forceinline__ void prefetch_line(const u64* word) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(word));
 }
-// Gives up what a line of 128 bytes holds: it need not be written back to memory.
+// Gives up what a line holds: it need not be written back to memory.
 __device__ __forceinline__ void discard_line(const u64* word) {
     asm volatile("discard.global.L2 [%0], 128;" ::"l"(word) : "memory");
 }

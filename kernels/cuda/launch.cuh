@@ -49,11 +49,7 @@ constexpr int RESIDENT = (MODE == FAST ? OF_FAST : OF_WIDE) - FEWER;
         NAME(const __grid_constant__ ARGS args) {                 \
         BODY(args);                                               \
     }
-#define FH_KERNEL(NAME, THREADS, BLOCKS, ARGS, BODY)              \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) \
-        NAME(const __grid_constant__ ARGS args) {                 \
-        follow_previous_launch();                                 \
-        BODY(args);                                               \
-    }
+#define FH_KERNEL(NAME, THREADS, BLOCKS, ARGS, BODY) \
+    FH_EARLY_KERNEL(NAME, THREADS, BLOCKS, ARGS, follow_previous_launch(); BODY)
 
 #endif

@@ -487,14 +487,9 @@ struct FarRow : Twiddles {
 // The same in shared memory, of a core that has one word for each, like those of a whole transform; the
 // word that is none's is the first of all.
 template <int LB>
-struct NearRow {
-    const u64* table;
-    __device__ __forceinline__ u32 root() const { return 1; }
-    __device__ __forceinline__ u32 origin() const { return 1u << (LB - 2); }
-    __device__ __forceinline__ u64 word(u32 i) const { return table[i]; }
-    __device__ __forceinline__ ulonglong2 pair(u32 i) const {
-        return *reinterpret_cast<const ulonglong2*>(table + i);
-    }
+struct NearRow : NearTwiddles {
+    __device__ __forceinline__ explicit NearRow(const u64* table) : NearTwiddles{table, 1u << (LB - 2)} {}
+    __device__ __forceinline__ u32 origin() const { return words; }
     __device__ __forceinline__ u64 quarter() const { return table[0]; }
 };
 template <int LB, bool NEAR>
@@ -515,7 +510,7 @@ __device__ __forceinline__ Row<LB, Core> fetch_row(const u64* const& table, u32 
     const FarRow far(table, log_n, tile, Core::ROW_WORDS_HELD);
     if constexpr (Core::NEAR_ROWS) {
         u64* near = tile.shared + ROW_RESIDUES<LB>;
-        if (!wanted) return NearRow<LB>{near};
+        if (!wanted) return NearRow<LB>(near);
         if (tile.t == 0) {
             copy_async_8(near, far.table + 1);
             copy_async_8(near + 1, far.table + far.root());
@@ -524,7 +519,7 @@ __device__ __forceinline__ Row<LB, Core> fetch_row(const u64* const& table, u32 
             copy_async_16(near + 2 * tile.t, far.table + (far.root() << layer) + within);
         }
         copy_async_16(near + (1u << (LB - 2)) + 2 * tile.t, far.table + far.origin() + 2 * tile.t);
-        return NearRow<LB>{near};
+        return NearRow<LB>(near);
     } else {
         return far;
     }
@@ -579,11 +574,15 @@ __device__ __forceinline__ void take_residues(
     __syncwarp();
 }
 
+// Asks for a row of SOURCE.
+template <int LB>
+__device__ __forceinline__ void prefetch_row(const u64* source, const TileB<LB>& tile) {
+    if (tile.t < (1u << LB) / LINE_WORDS) prefetch_line(source + tile.base + tile.t * LINE_WORDS);
+}
 // Gives up a row of SOURCE, which all its threads have read and nothing reads again.
 template <int LB>
 __device__ __forceinline__ void discard_row(const u64* source, const TileB<LB>& tile) {
-    constexpr u32 LINE = 16;
-    if (tile.t < (1u << LB) / LINE) discard_line(source + tile.base + tile.t * LINE);
+    if (tile.t < (1u << LB) / LINE_WORDS) discard_line(source + tile.base + tile.t * LINE_WORDS);
 }
 
 // The inverse pass B of tidy residues in last positions, stored lazily in natural order.

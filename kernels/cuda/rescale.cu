@@ -41,7 +41,7 @@ static_assert(sizeof(Rescale) == 104, "src/kernels/rescale.rs has the same layou
 
 // Pass B of the inverse transforms of the dropped limb.
 template <int LB, Mode MODE>
-__device__ __forceinline__ void rescale_first(const Rescale& args) {
+__device__ __forceinline__ void rescale_inverse_b(const Rescale& args) {
     FH_SHARED(scratch);
     typedef typename CoreOf<MODE>::type Core;
     const u32 poly = blockIdx.z;
@@ -144,8 +144,7 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
     const TileB<LB> tile(scratch);
     const u64 offset = (u64)limb << args.log_n;
     const u64* source = args.source + poly * args.source_stride + offset;
-    constexpr u32 LINE = 16;
-    if (tile.t < (1u << LB) / LINE) prefetch_line(source + tile.base + tile.t * LINE);
+    prefetch_row(source, tile);
     let_next_launch();
     await_count(args.ready + poly * args.shares + limb / args.chunk, args.pieces);
     const u64* moved = args.moved + (((u64)poly * args.limbs) << args.log_n) + offset;
@@ -187,7 +186,7 @@ constexpr int RESIDENT_A = RESIDENT<MODE, 6, 5> * 128 / THREADS<LA>;
               (rescale_a<LA, MODE>))
 #define RESCALE_B(LB, SUFFIX, MODE)                                                              \
     FH_EARLY_KERNEL(rescale_inverse_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 5>), Rescale, \
-              (rescale_first<LB, MODE>))                                                         \
+              (rescale_inverse_b<LB, MODE>))                                                         \
     FH_EARLY_KERNEL(rescale_b_##LB##_##SUFFIX, THREADS_B<LB>, (RESIDENT<MODE, 8, 6>), Rescale, \
               (rescale_b<LB, MODE>))
 #define FOR_EACH(SUFFIX, MODE) \

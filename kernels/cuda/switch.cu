@@ -129,18 +129,16 @@ __device__ __forceinline__ void inner(const Inner& args) {
         fetch_digit(0);
         copy_async_commit();
         // What is added is read last.
-        constexpr u32 LINE = 16;
-        if (of_level && tile.t < (1u << LB) / LINE) {
+        if (of_level) {
             const Added& added = args.added;
-            const u64 line = limb * n + tile.base + tile.t * LINE;
-            const u64* a = added.a.data + batch * added.a.batch_stride + line;
-            const u64* b = added.b.data + batch * added.b.batch_stride + line;
-            if (added.parts > 0) prefetch_line(a);
+            const u64* a = added.a.data + batch * added.a.batch_stride + limb * n;
+            const u64* b = added.b.data + batch * added.b.batch_stride + limb * n;
+            if (added.parts > 0) prefetch_row(a, tile);
             if (added.tensor != 0) {
-                prefetch_line(b);
-                prefetch_line(b + added.b.part_stride);
+                prefetch_row(b, tile);
+                prefetch_row(b + added.b.part_stride, tile);
             } else if (added.parts > 1) {
-                prefetch_line(a + added.a.part_stride);
+                prefetch_row(a + added.a.part_stride, tile);
             }
         }
     }
@@ -159,8 +157,7 @@ __device__ __forceinline__ void inner(const Inner& args) {
                               key_b + half_words + tile.held(h));
             }
             copy_async_commit();
-            copy_async_wait<1>();
-            __syncwarp();
+            await_row<1>(twiddles);
         }
         T x[HELD];
         if constexpr (DIGITS == WHOLE) {

@@ -1,8 +1,8 @@
 //! Base conversion: kernels/cuda/convert.cu, convert_a.cu and convert_columns.cu.
 
 use super::{
-    Arguments, Basis, Core, Factor, ForwardA, InverseA, Kernel, Kernels, Outcome, Source,
-    arguments, pass_a_shape, split,
+    Arguments, Basis, Core, Factor, ForwardA, InverseA, Kernel, Kernels, Outcome, PRIME_WORDS,
+    Source, arguments, pass_a_shape, split,
 };
 use crate::device::Device;
 use crate::error::Result;
@@ -161,7 +161,7 @@ fn columns_shape(log_n: u32) -> Option<u32> {
 /// `Near` in convert_columns.cu.
 fn columns_shared(pieces: u32, primes: u32) -> u32 {
     let group = COLUMN_THREADS + 8 + 256 + 2 * pieces + 8;
-    (TILE_TARGETS as u32 * group + 8 * primes + pieces / 2 * (COLUMN_THREADS + 4)) * 8
+    (TILE_TARGETS as u32 * group + PRIME_WORDS * primes + pieces / 2 * (COLUMN_THREADS + 4)) * 8
 }
 
 /// The most primes that are converted from in one kernel with a transform.

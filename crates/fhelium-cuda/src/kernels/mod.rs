@@ -278,6 +278,9 @@ pub(crate) fn split(log_n: u32) -> (u32, u32) {
 /// Residues that a thread of a transform holds, as a power of two; `LOG_HELD` in ntt.cuh.
 pub(crate) const LOG_HELD: u32 = 3;
 
+/// Words of a prime's constants; `PRIME_WORDS` in core.cuh.
+const PRIME_WORDS: u32 = 8;
+
 /// The layers of pass B's last step, whose twiddles have a form of their own; `row_step` in ntt.cuh.
 pub(crate) const LAST_STEP: u32 = 2;
 

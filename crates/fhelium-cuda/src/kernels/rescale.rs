@@ -1,6 +1,6 @@
 //! Rescale: kernels/cuda/rescale.cu.
 
-use super::{Core, Kernel, Kernels, LOG_HELD, arguments, pass_b_shape, split};
+use super::{Core, Kernel, Kernels, LOG_HELD, PRIME_WORDS, arguments, pass_b_shape, split};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -21,9 +21,7 @@ pub(crate) struct Rescale {
     pub target_stride: u64,
     pub log_n: u32,
     pub limbs: u32,
-    pub pieces: u32,
-    pub chunk: u32,
-    pub shares: u32,
+    pub cut: Cut,
     pub unused: u32,
 }
 
@@ -40,18 +38,23 @@ fn pass_a_threads(log_n: u32) -> u32 {
     if split(log_n).0 <= 8 { 128 } else { 256 }
 }
 
+/// Residues of a piece, those of a block.
+fn piece(log_n: u32) -> u32 {
+    pass_a_threads(log_n) << LOG_HELD
+}
+
 /// Blocks for each multiprocessor that pass A is cut into: each share transforms the dropped limb anew.
 const FILLING_BLOCKS: u32 = 6;
 
 /// Limbs of a share, at most: their primes are in shared memory, of which every launch may have 48 KiB.
 const MOST_LIMBS: u32 = 128;
 
-/// Words of `Prime` and of `Scale` in core.cuh and ntt.cuh.
-const PRIME_WORDS: u32 = 8;
+/// Words of `Scale` in ntt.cuh.
 const SCALE_WORDS: u32 = 4;
 
 /// How a rescale's passes A are cut: the pieces of a polynomial, and the shares of its limbs.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Cut {
     pub pieces: u32,
     pub chunk: u32,
@@ -59,7 +62,7 @@ pub(crate) struct Cut {
 }
 
 pub(super) struct RescaleKernels {
-    first: Kernel<Rescale>,
+    inverse_b: Kernel<Rescale>,
     pass_a: Kernel<Rescale>,
     pass_b: Kernel<Rescale>,
 }
@@ -70,7 +73,7 @@ impl RescaleKernels {
         let load = |pass, threads| Kernel::load(device, "rescale", pass, threads);
         let threads_b = pass_b_shape(log_n).1;
         Ok(RescaleKernels {
-            first: load(&format!("rescale_inverse_b_{lb}_{suffix}"), threads_b)?,
+            inverse_b: load(&format!("rescale_inverse_b_{lb}_{suffix}"), threads_b)?,
             pass_a: load(&format!("rescale_a_{la}_{suffix}"), pass_a_threads(log_n))?,
             pass_b: load(&format!("rescale_b_{lb}_{suffix}"), threads_b)?,
         })
@@ -80,7 +83,7 @@ impl RescaleKernels {
 impl Kernels {
     /// How a rescale of so many polynomials to so many limbs is cut.
     pub fn rescale_cut(&self, limbs: u32, polynomials: u32) -> Cut {
-        let pieces = (1 << self.log_n) / (pass_a_threads(self.log_n) << LOG_HELD);
+        let pieces = (1 << self.log_n) / piece(self.log_n);
         let filling = FILLING_BLOCKS * self.multiprocessors / (pieces * polynomials).max(1);
         let chunk = limbs
             .div_ceil(filling.clamp(1, limbs.max(1)))
@@ -104,18 +107,18 @@ impl Kernels {
     ) -> Result<()> {
         let (la, _) = split(self.log_n);
         let (rows, threads, shared) = pass_b_shape(self.log_n);
-        let grid_a = [arguments.pieces, arguments.shares, polynomials];
+        let grid_a = [arguments.cut.pieces, arguments.cut.shares, polynomials];
         // Beside its piece pass A has the twiddles of two transforms and the primes, pass B the operand's
         // words.
-        let piece = pass_a_threads(self.log_n) << LOG_HELD;
-        let constants = (arguments.chunk + 1) * PRIME_WORDS + SCALE_WORDS;
-        let shared_a = (piece + ((2 * self.core.twiddle_words()) << la) + constants) * 8;
+        let constants = (arguments.cut.chunk + 1) * PRIME_WORDS + SCALE_WORDS;
+        let shared_a =
+            (piece(self.log_n) + ((2 * self.core.twiddle_words()) << la) + constants) * 8;
         let shared_b = shared + (threads << LOG_HELD) * 8;
         let kernels = &self.rescale;
         // SAFETY: the caller's promise.
         unsafe {
             kernels
-                .first
+                .inverse_b
                 .launch(queue, [rows, 1, polynomials], shared, arguments)?;
             kernels.pass_a.launch(queue, grid_a, shared_a, arguments)?;
             let grid_b = [rows, arguments.limbs, polynomials];

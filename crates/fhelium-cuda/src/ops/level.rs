@@ -43,9 +43,7 @@ impl Context {
             target_stride: target.part_stride,
             log_n,
             limbs: limbs as u32,
-            pieces: cut.pieces,
-            chunk: cut.chunk,
-            shares: cut.shares,
+            cut,
             unused: 0,
         };
         // SAFETY: `dropped` holds one limb of each polynomial, `moved` and the result all limbs but that,

@@ -56,13 +56,12 @@ void copy_async_wait_for(u32 later) {
 
 // Nobody may count on what it holds now.
 void discard_line(const u64* word) {
-    constexpr u32 LINE = 128;
-    if (reinterpret_cast<size_t>(word) % LINE != 0) {
+    if (reinterpret_cast<size_t>(word) % (8 * LINE_WORDS) != 0) {
         fprintf(stderr, "what is discarded is no line\n");
         abort();
     }
     u64* line = const_cast<u64*>(word);
-    for (u32 i = 0; i < LINE / 8; ++i) line[i] = FH_PATTERN;
+    for (u32 i = 0; i < LINE_WORDS; ++i) line[i] = FH_PATTERN;
 }
 
 void await_count(const u32* count, u32 full) {
