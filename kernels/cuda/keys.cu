@@ -4,7 +4,7 @@
 // Grids: (pairs of residues, limbs, digits); a thread does two neighbouring words in held order.
 
 #include "launch.cuh"
-#include "ntt.cuh"
+#include "rows.cuh"
 
 namespace {
 

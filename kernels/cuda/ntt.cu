@@ -4,7 +4,7 @@
 // blocks that share the polynomials, so that one block's twiddles serve several).
 
 #include "launch.cuh"
-#include "ntt.cuh"
+#include "rows.cuh"
 
 namespace {
 

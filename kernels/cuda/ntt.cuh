@@ -3,8 +3,8 @@
 //
 // A row of N residues is seen as a matrix of 2^LA rows and 2^LB columns. Pass A does the first LA
 // layers, down the columns; pass B the last LB, along the rows; the inverse runs B, then A. Within
-// a pass each thread holds 8 residues, does up to three layers on them in registers, and trades
-// them with its neighbours through shared memory. The order is Longa and Naehrig's ("Speeding up
+// a pass each thread holds 8 residues, or 16, does up to three layers on them in registers, or four, and
+// trades them with its neighbours through shared memory. The order is Longa and Naehrig's ("Speeding up
 // the number theoretic transform", CANS 2016): the powers of psi are merged into the twiddles,
 // and output j is the value at psi^(2 bitrev(j) + 1).
 //
@@ -25,13 +25,17 @@
 #include "core.cuh"
 
 constexpr int LOG_HELD = 3, HELD = 8;  // residues a thread holds
+constexpr int LOG_MANY = 4, MANY = 16;  // where it holds more: a pass of up to eight layers has one trade less
+template <int H>
+constexpr int LOG_OF = H == MANY ? LOG_MANY : LOG_HELD;
 
-// The layers of one sub-transform of size 2^L, split into steps of at most three.
-template <int L>
+// The layers of one sub-transform of size 2^L, split into steps of at most LOG.
+template <int L, int LOG = LOG_HELD>
 struct Steps {
-    static constexpr int COUNT = L <= 6 ? 2 : 3;
+    static constexpr int COUNT = L <= 2 * LOG ? 2 : 3;
+    static constexpr int LAST = COUNT - 1;
     __device__ static constexpr int size(int step) {
-        return step == 0 ? 3 : (COUNT == 2 ? L - 3 : (step == 1 ? (L - 2) / 2 : (L - 3) / 2));
+        return step == 0 ? LOG : (COUNT == 2 ? L - LOG : (L - LOG + 2 - step) / 2);
     }
     __device__ static constexpr int first(int step) {
         int layer = 0;
@@ -42,23 +46,23 @@ struct Steps {
 
 // Position in the sub-transform of the residue that thread t holds at index h, in the step that
 // does layers S0 ... S0 + K - 1.
-template <int L, int S0, int K>
+template <int L, int S0, int K, int LOG = LOG_HELD>
 __device__ __forceinline__ u32 position(u32 t, int h) {
     constexpr int M = L - S0 - K;
-    u32 other = ((u32)(h >> K) << (L - LOG_HELD)) + t;
+    u32 other = ((u32)(h >> K) << (L - LOG)) + t;
     u32 radix = h & ((1 << K) - 1);
     return ((other >> M) << (K + M)) | (radix << M) | (other & ((1u << M) - 1));
 }
 
 // Before the first step and after the last.
-template <int L>
+template <int L, int LOG = LOG_HELD>
 __device__ __forceinline__ u32 first_position(u32 t, int h) {
-    return position<L, 0, Steps<L>::size(0)>(t, h);
+    return position<L, 0, Steps<L, LOG>::size(0), LOG>(t, h);
 }
-template <int L>
+template <int L, int LOG = LOG_HELD>
 __device__ __forceinline__ u32 last_position(u32 t, int h) {
-    constexpr int LAST = Steps<L>::COUNT - 1;
-    return position<L, Steps<L>::first(LAST), Steps<L>::size(LAST)>(t, h);
+    typedef Steps<L, LOG> S;
+    return position<L, S::first(S::LAST), S::size(S::LAST), LOG>(t, h);
 }
 
 // A prime's twiddles of one direction.
@@ -98,26 +102,26 @@ __device__ __forceinline__ NearTwiddles fetch_twiddles(u64* near, const Twiddles
 
 // The twiddle of butterfly group `g` of layer S0 + LAYER among the e-th residues of thread t, for
 // the sub-transform below `root`.
-template <int L, int S0, int K, int LAYER>
+template <int L, int S0, int K, int LAYER, int LOG>
 __device__ __forceinline__ u32 twiddle_index(u32 root, u32 t, int e, int g) {
     constexpr int M = L - S0 - K;
-    const u32 high = (((u32)e << (L - LOG_HELD)) + t) >> M;
+    const u32 high = (((u32)e << (L - LOG)) + t) >> M;
     return (root << (S0 + LAYER)) + ((high << LAYER) | (u32)g);
 }
 
 // One layer's butterflies, forward or inverse; after the second of a step inverse, before they can
 // outgrow the core's range, the sums are reduced.
-template <int L, int S0, int K, int LAYER, bool FORWARD, class Core, class Table>
+template <int L, int S0, int K, int LAYER, bool FORWARD, int H, class Core, class Table>
 __device__ __forceinline__ void layer(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    typename Core::T (&x)[H], const Core& core, const Table& twiddles, u32 t) {
     constexpr int HALF = 1 << (K - 1 - LAYER);
     typename Core::W w[2];
 #pragma unroll
-    for (int b = 0; b < HELD / 2; ++b) {
+    for (int b = 0; b < H / 2; ++b) {
         const int i = b / HALF * (2 * HALF) + b % HALF;
         const int e = i >> K, g = (i & ((1 << K) - 1)) >> (K - LAYER);
         if (b % HALF == 0) {
-            const u32 at = twiddle_index<L, S0, K, LAYER>(twiddles.root(), t, e, g);
+            const u32 at = twiddle_index<L, S0, K, LAYER, LOG_OF<H>>(twiddles.root(), t, e, g);
             if (LAYER == 0)
                 w[0] = core.twiddle(twiddles, at);
             else if (g % 2 == 0)
@@ -133,28 +137,30 @@ __device__ __forceinline__ void layer(
 }
 
 // Between the steps of a transform, where the prime leaves no room to go on without.
-template <class Core>
-__device__ __forceinline__ void reduce_all(typename Core::T (&x)[HELD], const Core& core) {
+template <int H, class Core>
+__device__ __forceinline__ void reduce_all(typename Core::T (&x)[H], const Core& core) {
     if (!core.tight) return;
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = core.reduce(x[h]);
+    for (int h = 0; h < H; ++h) x[h] = core.reduce(x[h]);
 }
 
 // Layers S0 ... S0 + K - 1, not reduced behind the last.
-template <int L, int S0, int K, class Core, class Table>
+template <int L, int S0, int K, int H, class Core, class Table>
 __device__ __forceinline__ void forward_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    typename Core::T (&x)[H], const Core& core, const Table& twiddles, u32 t) {
     layer<L, S0, K, 0, true>(x, core, twiddles, t);
-    layer<L, S0, K, 1, true>(x, core, twiddles, t);
+    if constexpr (K > 1) layer<L, S0, K, 1, true>(x, core, twiddles, t);
     if constexpr (K > 2) layer<L, S0, K, 2, true>(x, core, twiddles, t);
+    if constexpr (K > 3) layer<L, S0, K, 3, true>(x, core, twiddles, t);
 }
 
 // The same layers, last first; TOP is 1 to leave layer 0 of the transform to the caller.
-template <int L, int S0, int K, int TOP, class Core, class Table>
+template <int L, int S0, int K, int TOP, int H, class Core, class Table>
 __device__ __forceinline__ void inverse_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    typename Core::T (&x)[H], const Core& core, const Table& twiddles, u32 t) {
+    if constexpr (K > 3) layer<L, S0, K, 3, false>(x, core, twiddles, t);
     if constexpr (K > 2) layer<L, S0, K, 2, false>(x, core, twiddles, t);
-    layer<L, S0, K, 1, false>(x, core, twiddles, t);
+    if constexpr (K > 1) layer<L, S0, K, 1, false>(x, core, twiddles, t);
     if constexpr (TOP == 0) layer<L, S0, K, 0, false>(x, core, twiddles, t);
 }
 
@@ -190,9 +196,10 @@ __device__ __forceinline__ void row_step(
 // Where a residue of the sub-transform waits between steps. The threads of half a warp, which trade 8 bytes
 // each at once, shall all be at other banks: neighbours are exchanged, in columns, where a bank's width holds
 // several, and in rows; these have padding, too. Short rows have that alone, and some conflicts.
-template <int L, int COLUMNS>
+template <int L, int COLUMNS, int LOG = LOG_HELD>
 __device__ __forceinline__ u32 exchanged(u32 position) {
-    return position ^ (position >> (COLUMNS == 1 ? 4 : (L < 9 ? 2 : 3)) & 3);
+    constexpr int LAST = Steps<L, LOG>::size(Steps<L, LOG>::LAST), APART = LAST > 2 ? LAST : 2;
+    return position ^ (position >> (COLUMNS == 1 ? 4 : APART) & 3);
 }
 template <int L, int COLUMNS>
 __device__ __forceinline__ u32 slot(u32 position, u32 column = 0) {
@@ -203,12 +210,13 @@ __device__ __forceinline__ u32 slot(u32 position, u32 column = 0) {
 
 // The same of position<L, S0, K>(t, h), whose parts of t and h have no bits in common: all but the exchanged
 // bits of h is a constant, added last, so that it is one in the machine's addresses, too.
-template <int L, int S0, int K, int COLUMNS, class T>
+template <int L, int S0, int K, int COLUMNS, int LOG = LOG_HELD, class T>
 __device__ __forceinline__ T& at_slot(T* shared, u32 t, int h, u32 column) {
-    const u32 of_t = position<L, S0, K>(t, 0), of_h = position<L, S0, K>(0, h);
-    const u32 low = exchanged<L, COLUMNS>(of_h) & 3;
+    const u32 of_t = position<L, S0, K, LOG>(t, 0), of_h = position<L, S0, K, LOG>(0, h);
+    const u32 low = exchanged<L, COLUMNS, LOG>(of_h) & 3;
     if constexpr (COLUMNS > 1) {
-        return (shared + ((exchanged<L, COLUMNS>(of_t) ^ low) * COLUMNS + column))[(of_h & ~3u) * COLUMNS];
+        return (shared + ((exchanged<L, COLUMNS, LOG>(of_t) ^ low) * COLUMNS + column))[(of_h & ~3u) *
+                                                                                        COLUMNS];
     } else if constexpr (L < 7) {
         return (shared + slot<L, 1>(of_t))[slot<L, 1>(of_h)];
     } else {
@@ -221,20 +229,20 @@ __device__ __forceinline__ T& at_first(T* shared, u32 t, int h, u32 column = 0) 
 }
 template <int L, int COLUMNS, class T>
 __device__ __forceinline__ T& at_last(T* shared, u32 t, int h, u32 column = 0) {
-    constexpr int LAST = Steps<L>::COUNT - 1;
-    return at_slot<L, Steps<L>::first(LAST), Steps<L>::size(LAST), COLUMNS>(shared, t, h, column);
+    typedef Steps<L> S;
+    return at_slot<L, S::first(S::LAST), S::size(S::LAST), COLUMNS>(shared, t, h, column);
 }
 
-template <int L, int S0, int K, int COLUMNS, class T>
-__device__ __forceinline__ void put(T* shared, const T (&x)[HELD], u32 t, u32 column) {
+template <int L, int S0, int K, int COLUMNS, class T, int H>
+__device__ __forceinline__ void put(T* shared, const T (&x)[H], u32 t, u32 column) {
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) at_slot<L, S0, K, COLUMNS>(shared, t, h, column) = x[h];
+    for (int h = 0; h < H; ++h) at_slot<L, S0, K, COLUMNS, LOG_OF<H>>(shared, t, h, column) = x[h];
 }
 
-template <int L, int S0, int K, int COLUMNS, class T>
-__device__ __forceinline__ void take(const T* shared, T (&x)[HELD], u32 t, u32 column) {
+template <int L, int S0, int K, int COLUMNS, class T, int H>
+__device__ __forceinline__ void take(const T* shared, T (&x)[H], u32 t, u32 column) {
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = at_slot<L, S0, K, COLUMNS>(shared, t, h, column);
+    for (int h = 0; h < H; ++h) x[h] = at_slot<L, S0, K, COLUMNS, LOG_OF<H>>(shared, t, h, column);
 }
 
 #ifdef __CUDACC__
@@ -259,17 +267,17 @@ struct OfGroup {
 };
 
 // The last step of a pass; one column is a row of pass B.
-template <int L, int S0, int K, int COLUMNS, class Core, class Table>
+template <int L, int S0, int K, int COLUMNS, int H, class Core, class Table>
 __device__ __forceinline__ void last_forward_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    typename Core::T (&x)[H], const Core& core, const Table& twiddles, u32 t) {
     if constexpr (COLUMNS == 1)
         row_step<L, true>(x, core, twiddles, t);
     else
         forward_step<L, S0, K>(x, core, twiddles, t);
 }
-template <int L, int S0, int K, int COLUMNS, class Core, class Table>
+template <int L, int S0, int K, int COLUMNS, int H, class Core, class Table>
 __device__ __forceinline__ void last_inverse_step(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, u32 t) {
+    typename Core::T (&x)[H], const Core& core, const Table& twiddles, u32 t) {
     if constexpr (COLUMNS == 1)
         row_step<L, false>(x, core, twiddles, t);
     else
@@ -277,20 +285,21 @@ __device__ __forceinline__ void last_inverse_step(
 }
 
 // From first to last positions, not reduced behind the last layer.
-template <int L, int COLUMNS, class Core, class Table, class Trade>
+template <int L, int COLUMNS, int H, class Core, class Table, class Trade>
 __device__ __forceinline__ void forward_layers(
-    typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
+    typename Core::T (&x)[H], typename Core::T* shared, const Core& core,
     const Table& twiddles, u32 t, u32 column, Trade trade) {
-    constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
+    typedef Steps<L, LOG_OF<H>> S;
+    constexpr int K0 = S::size(0), K1 = S::size(1);
     forward_step<L, 0, K0>(x, core, twiddles, t);
     reduce_all(x, core);
     put<L, 0, K0, COLUMNS>(shared, x, t, column);
     trade();
     take<L, K0, K1, COLUMNS>(shared, x, t, column);
-    if constexpr (Steps<L>::COUNT == 2) {
+    if constexpr (S::COUNT == 2) {
         last_forward_step<L, K0, K1, COLUMNS>(x, core, twiddles, t);
     } else {
-        constexpr int K2 = Steps<L>::size(2);
+        constexpr int K2 = S::size(2);
         forward_step<L, K0, K1>(x, core, twiddles, t);
         reduce_all(x, core);
         trade();
@@ -302,15 +311,16 @@ __device__ __forceinline__ void forward_layers(
 }
 
 // From last to first positions.
-template <int L, int COLUMNS, int TOP, class Core, class Table, class Trade>
+template <int L, int COLUMNS, int TOP, int H, class Core, class Table, class Trade>
 __device__ __forceinline__ void inverse_layers(
-    typename Core::T (&x)[HELD], typename Core::T* shared, const Core& core,
+    typename Core::T (&x)[H], typename Core::T* shared, const Core& core,
     const Table& twiddles, u32 t, u32 column, Trade trade) {
-    constexpr int K0 = Steps<L>::size(0), K1 = Steps<L>::size(1);
-    if constexpr (Steps<L>::COUNT == 2) {
+    typedef Steps<L, LOG_OF<H>> S;
+    constexpr int K0 = S::size(0), K1 = S::size(1);
+    if constexpr (S::COUNT == 2) {
         last_inverse_step<L, K0, K1, COLUMNS>(x, core, twiddles, t);
     } else {
-        constexpr int K2 = Steps<L>::size(2);
+        constexpr int K2 = S::size(2);
         last_inverse_step<L, K0 + K1, K2, COLUMNS>(x, core, twiddles, t);
         reduce_all(x, core);
         put<L, K0 + K1, K2, COLUMNS>(shared, x, t, column);
@@ -326,8 +336,6 @@ __device__ __forceinline__ void inverse_layers(
     inverse_step<L, 0, K0, TOP>(x, core, twiddles, t);
 }
 
-// ------------------------------------------------------------------------------- pass A
-
 // Columns a block of pass A works on: enough for whole sectors of memory and a full block.
 template <int LA>
 constexpr int COLUMNS_A = LA == 5 ? 32 : (LA == 6 ? 16 : 8);
@@ -336,7 +344,7 @@ constexpr int THREADS_A = (1 << (LA - LOG_HELD)) * COLUMNS_A<LA>;
 
 // A thread's part of some columns of a limb, those of its block. What is the same for every index h
 // of a thread comes first in sums, and all in 64 bits: then addresses differ by constants.
-template <int LA, int COLUMNS = COLUMNS_A<LA>>
+template <int LA, int COLUMNS = COLUMNS_A<LA>, int LOG = LOG_HELD>
 struct TileA {
     u32 column, t, base, log_b;
     __device__ __forceinline__ explicit TileA(u32 log_b, u32 thread = threadIdx.x)
@@ -346,10 +354,10 @@ struct TileA {
           log_b(log_b) {}
     // Indices into the residues of the limb, of those in first and in last positions.
     __device__ __forceinline__ u64 first(int h) const {
-        return at(first_position<LA>(t, 0), first_position<LA>(0, h));
+        return at(first_position<LA, LOG>(t, 0), first_position<LA, LOG>(0, h));
     }
     __device__ __forceinline__ u64 last(int h) const {
-        return at(last_position<LA>(t, 0), last_position<LA>(0, h));
+        return at(last_position<LA, LOG>(t, 0), last_position<LA, LOG>(0, h));
     }
     __device__ __forceinline__ u64 at(u32 of_t, u32 of_h) const {
         return (u64)((of_t << log_b) + base) + ((u64)of_h << log_b);
@@ -357,12 +365,12 @@ struct TileA {
 };
 
 // What a forward pass A leaves in last positions, stored lazily in natural order.
-template <class Core, class Tile>
+template <int H, class Core, class Tile>
 __device__ __forceinline__ void store_columns(
-    typename Core::T (&x)[HELD], u64* target, const Core& core, const Tile& tile) {
+    typename Core::T (&x)[H], u64* target, const Core& core, const Tile& tile) {
     reduce_all(x, core);
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) target[tile.last(h)] = core.store_lazy(x[h]);
+    for (int h = 0; h < H; ++h) target[tile.last(h)] = core.store_lazy(x[h]);
 }
 
 // The constants of an inverse transform's last layer: 1/N times what the result is scaled by, and
@@ -373,229 +381,20 @@ struct Scale {
 };
 
 // That layer, which inverse_layers leaves out with TOP = 1: its one twiddle takes the scaling in.
-template <int LA, class Core>
+template <int LA, int H, class Core>
 __device__ __forceinline__ void scaled_layer(
-    typename Core::T (&x)[HELD], const Core& core, const Scale& scale) {
+    typename Core::T (&x)[H], const Core& core, const Scale& scale) {
     const auto sum = core.factor(scale.sum);
     const auto difference = core.factor(scale.difference);
-    constexpr int HALF = 1 << (Steps<LA>::size(0) - 1);
+    constexpr int HALF = 1 << (Steps<LA, LOG_OF<H>>::size(0) - 1);
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) {
+    for (int h = 0; h < H; ++h) {
         if ((h & HALF) != 0) continue;
         typename Core::T u = x[h], v = x[h + HALF];
         core.inverse(u, v, difference);
         x[h] = core.mul(u, sum);
         x[h + HALF] = v;
     }
-}
-
-// -------------------------------------------------------------------------------- pass B
-
-template <int LB>
-constexpr int THREADS_B = 128;
-template <int LB>
-constexpr u32 ROW_THREADS = 1u << (LB - LOG_HELD);
-template <int LB>
-constexpr u32 ROWS_B = THREADS_B<LB> / ROW_THREADS<LB>;
-
-// Words of a row in shared memory: its residues with their padding, then its twiddles.
-template <int LB>
-constexpr u32 ROW_RESIDUES = (1u << LB) + (LB < 7 ? 6 : 32);
-template <int LB>
-constexpr u32 ROW_WORDS = ROW_RESIDUES<LB> + (1u << (LB - 1));
-
-// This thread's part of a block of pass B: one row of a limb.
-template <int LB>
-struct TileB {
-    u32 t, row;
-    u64 base;
-    u64* shared;
-    __device__ __forceinline__ explicit TileB(u64* scratch)
-        : t(threadIdx.x % ROW_THREADS<LB>),
-          row(blockIdx.x * ROWS_B<LB> + threadIdx.x / ROW_THREADS<LB>),
-          base((u64)row << LB),
-          shared(scratch + (threadIdx.x / ROW_THREADS<LB>) * ROW_WORDS<LB>) {}
-
-    template <class T>
-    __device__ __forceinline__ T* row_of() const {
-        return reinterpret_cast<T*>(shared);
-    }
-    // Index into the residues of the limb, of those in first positions.
-    __device__ __forceinline__ u64 first(int h) const {
-        return (base + first_position<LB>(t, 0)) + (u64)first_position<LB>(0, h);
-    }
-    // Index of the pair g that pair_row gives this thread: it holds 4 neighbours in each half of the row.
-    __device__ __forceinline__ u64 pair(int g) const {
-        return (base + (8 * (t / 2) + 2 * (t % 2))) + (u64)((g / 2 << (LB - 1)) + g % 2 * 4);
-    }
-    // Where "held order" keeps index h of this thread, h even: a row's residues in the order in
-    // which the threads hold them after the last step, two by two, so that a warp moves whole
-    // lines 16 bytes a thread.
-    __device__ __forceinline__ u64 held(int h) const {
-        return (base + 2 * t) + (u64)((h >> 1) * (2 * ROW_THREADS<LB>));
-    }
-};
-
-// Reads a row in natural order and gives it in last positions; LOAD(index in limb) is a residue.
-template <int LB, class Core, class Load>
-__device__ __forceinline__ void gather_row(
-    typename Core::T (&x)[HELD], const TileB<LB>& tile, Load load) {
-    typedef typename Core::T T;
-    T* shared = tile.template row_of<T>();
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) {
-        at_first<LB, 1>(shared, tile.t, h) = load(tile.first(h));
-    }
-    __syncwarp();
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = at_last<LB, 1>(shared, tile.t, h);
-    __syncwarp();
-}
-
-// From last positions to STORE(g, index in limb, two neighbours), g below HELD / 2: neighbouring threads
-// exchange halves of what they hold, so that both together store whole sectors.
-template <int LB, class Core, class Store>
-__device__ __forceinline__ void pair_row(
-    const typename Core::T (&x)[HELD], const TileB<LB>& tile, Store store) {
-    typedef typename Core::T T;
-    const bool odd = tile.t % 2 != 0;
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-        const T *own = x + 4 * e;
-        const T from_x = __shfl_xor_sync(~0u, odd ? own[0] : own[2], 1);
-        const T from_y = __shfl_xor_sync(~0u, odd ? own[1] : own[3], 1);
-        store(2 * e, tile.pair(2 * e), odd ? from_x : own[0], odd ? from_y : own[1]);
-        store(2 * e + 1, tile.pair(2 * e + 1), odd ? own[2] : from_x, odd ? own[3] : from_y);
-    }
-}
-
-// A row's twiddles where they are in memory: of the sub-transform below `root`, then, from `origin` on,
-// its last step's.
-struct FarRow : Twiddles {
-    const u64* const* place;
-    u32 root_, origin_;
-    template <int LB>
-    __device__ __forceinline__ FarRow(const u64* const& table, u32 log_n, const TileB<LB>& tile,
-                                      u32 words_held)
-        : Twiddles(table, log_n),
-          place(&table),
-          root_((1u << (log_n - LB)) + tile.row),
-          origin_((1u << (log_n - 2)) + tile.row * (ROW_THREADS<LB> * words_held)) {}
-    __device__ __forceinline__ u32 root() const { return root_; }
-    __device__ __forceinline__ u32 origin() const { return origin_; }
-};
-// The same in shared memory, of a core that has one word for each, like those of a whole transform; the
-// word that is none's is the first of all.
-template <int LB>
-struct NearRow : NearTwiddles {
-    __device__ __forceinline__ explicit NearRow(const u64* table) : NearTwiddles{table, 1u << (LB - 2)} {}
-    __device__ __forceinline__ u32 origin() const { return words; }
-    __device__ __forceinline__ u64 quarter() const { return table[0]; }
-};
-template <int LB, bool NEAR>
-struct RowOf {
-    typedef FarRow type;
-};
-template <int LB>
-struct RowOf<LB, true> {
-    typedef NearRow<LB> type;
-};
-template <int LB, class Core>
-using Row = typename RowOf<LB, Core::NEAR_ROWS>::type;
-
-// Has a row's threads copy its twiddles there.
-template <int LB, class Core>
-__device__ __forceinline__ Row<LB, Core> fetch_row(const u64* const& table, u32 log_n,
-                                                   const TileB<LB>& tile, bool wanted = true) {
-    const FarRow far(table, log_n, tile, Core::ROW_WORDS_HELD);
-    if constexpr (Core::NEAR_ROWS) {
-        u64* near = tile.shared + ROW_RESIDUES<LB>;
-        if (!wanted) return NearRow<LB>(near);
-        if (tile.t == 0) {
-            copy_async_8(near, far.table + 1);
-            copy_async_8(near + 1, far.table + far.root());
-        } else {
-            const u32 layer = 32 - __clz(tile.t), within = 2 * tile.t - (1u << layer);
-            copy_async_16(near + 2 * tile.t, far.table + (far.root() << layer) + within);
-        }
-        copy_async_16(near + (1u << (LB - 2)) + 2 * tile.t, far.table + far.origin() + 2 * tile.t);
-        return NearRow<LB>(near);
-    } else {
-        return far;
-    }
-}
-
-// Waits for a row's copies but those of the last LATER groups.
-template <int LATER, int LB>
-__device__ __forceinline__ void await_row(NearRow<LB>&) {
-    copy_async_wait<LATER>();
-    __syncwarp();
-}
-// Those in memory are read anew for every transform, as the compiler sees by where they are: it would keep
-// more of them than there are registers.
-template <int LATER>
-__device__ __forceinline__ void await_row(FarRow& row) {
-    copy_async_wait<LATER>();
-    __syncwarp();
-    row.table = *row.place;
-}
-
-// The forward pass B of lazy residues in first positions, to last positions.
-template <int LB, class Core, class Table>
-__device__ __forceinline__ void forward_row(
-    typename Core::T (&x)[HELD], const Core& core, const Table& twiddles, const TileB<LB>& tile) {
-    forward_layers<LB, 1>(x, tile.template row_of<typename Core::T>(), core, twiddles, tile.t, 0, OfWarp());
-    __syncwarp();
-}
-
-// Has a row's threads copy the residues that SOURCE has of it in natural order to where they trade them.
-template <int LB>
-__device__ __forceinline__ void fetch_residues(const u64* source, const TileB<LB>& tile) {
-#pragma unroll
-    for (int h = 0; h < HELD; ++h)
-        copy_async_8(&at_first<LB, 1>(tile.shared, tile.t, h), source + tile.first(h));
-}
-
-// Canonical ones, once they are there, in last positions.
-template <int LB, class Core>
-__device__ __forceinline__ void take_last(
-    typename Core::T (&x)[HELD], const Core& core, const TileB<LB>& tile) {
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = core.load(at_last<LB, 1>(tile.shared, tile.t, h));
-    __syncwarp();
-}
-
-// Lazy ones, in first positions.
-template <int LB, class Core>
-__device__ __forceinline__ void take_residues(
-    typename Core::T (&x)[HELD], const Core& core, const TileB<LB>& tile) {
-#pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(at_first<LB, 1>(tile.shared, tile.t, h));
-    __syncwarp();
-}
-
-// Asks for a row of SOURCE.
-template <int LB>
-__device__ __forceinline__ void prefetch_row(const u64* source, const TileB<LB>& tile) {
-    if (tile.t < (1u << LB) / LINE_WORDS) prefetch_line(source + tile.base + tile.t * LINE_WORDS);
-}
-// Gives up a row of SOURCE, which all its threads have read and nothing reads again.
-template <int LB>
-__device__ __forceinline__ void discard_row(const u64* source, const TileB<LB>& tile) {
-    if (tile.t < (1u << LB) / LINE_WORDS) discard_line(source + tile.base + tile.t * LINE_WORDS);
-}
-
-// The inverse pass B of tidy residues in last positions, stored lazily in natural order.
-template <int LB, class Core, class Table>
-__device__ __forceinline__ void inverse_row(
-    typename Core::T (&x)[HELD], u64* target, const Core& core, const Table& twiddles,
-    const TileB<LB>& tile) {
-    inverse_layers<LB, 1, 0>(x, tile.template row_of<typename Core::T>(), core, twiddles, tile.t, 0,
-                             OfWarp());
-#pragma unroll
-    for (int h = 0; h < HELD; ++h)
-        target[tile.first(h)] = core.store_lazy(core.reduce(x[h]));
-    __syncwarp();
 }
 
 #endif

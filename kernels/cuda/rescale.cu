@@ -2,22 +2,23 @@
 // pass A of the forward transforms of what it leaves modulo the other primes; then their pass B and the
 // division, which begins with the limbs that are there.
 //
-// Blocks of passes A do pieces of 1024 residues, or 2048 where that many make whole sectors of columns.
+// Threads of passes A hold 16 residues, and their blocks do pieces of 2048, whose columns fill whole sectors of
+// memory; of 1024 where a polynomial has no more.
 // Grids: (tiles of 2^LA rows or pieces, limbs or shares of them, polynomials); a share transforms the dropped
 // limb anew.
 
 #include "async.cuh"
 #include "launch.cuh"
-#include "ntt.cuh"
 #include "ready.cuh"
+#include "rows.cuh"
 
 namespace {
 
 // Threads of a block of passes A, and its columns.
 template <int LA>
-constexpr u32 THREADS = LA <= 8 ? 128 : 256;
+constexpr u32 THREADS = LA == 5 ? 64 : 128;
 template <int LA>
-constexpr int COLUMNS = THREADS<LA> * HELD >> LA;
+constexpr int COLUMNS = THREADS<LA> * MANY >> LA;
 
 struct Rescale {
     const Prime* primes;
@@ -33,11 +34,23 @@ struct Rescale {
     u32 log_n;
     u32 limbs;   // of the result: the dropped prime q is behind theirs
     u32 pieces;  // of a polynomial, in passes A
-    u32 chunk;   // limbs of a share
-    u32 shares;
-    u32 unused;
+    u32 shares;  // of the limbs, in passes A
 };
-static_assert(sizeof(Rescale) == 104, "src/kernels/rescale.rs has the same layout");
+static_assert(sizeof(Rescale) == 96, "src/kernels/rescale.rs has the same layout");
+
+// The limbs of a share: all shares have equally many, up to one.
+struct Share {
+    u32 first, count;
+    __device__ __forceinline__ Share(const Rescale& args, u32 share)
+        : first(start(args, share)), count(start(args, share + 1) - first) {}
+    __device__ __forceinline__ static u32 start(const Rescale& args, u32 share) {
+        return (share * args.limbs + args.shares - 1) / args.shares;
+    }
+    // That of a limb.
+    __device__ __forceinline__ static u32 of(const Rescale& args, u32 limb) {
+        return limb * args.shares / args.limbs;
+    }
+};
 
 // Pass B of the inverse transforms of the dropped limb.
 template <int LB, Mode MODE>
@@ -70,10 +83,11 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
     constexpr u32 NEAR = NEAR_WORDS<LA, Core>;
     T* shared = reinterpret_cast<T*>(scratch + 2 * NEAR);
     // The primes of the share, then the dropped one and its scale.
-    u64* constants = scratch + 2 * NEAR + THREADS<LA> * HELD;
+    u64* constants = scratch + 2 * NEAR + THREADS<LA> * MANY;
     const Prime* primes = reinterpret_cast<const Prime*>(constants);
-    const TileA<LA, COLUMNS<LA>> tile(args.log_n - LA);
-    const u32 start = blockIdx.y * args.chunk, count = min(args.chunk, args.limbs - start);
+    const TileA<LA, COLUMNS<LA>, LOG_MANY> tile(args.log_n - LA);
+    const Share share(args, blockIdx.y);
+    const u32 start = share.first, count = share.count;
     // The twiddles of one transform are on their way while the one before runs.
     const auto twiddles = [&](u32 turn) { return NearTwiddles{scratch + turn * NEAR, 1u << LA}; };
     const auto fetch = [&](u32 turn, const u64* table) {
@@ -94,30 +108,30 @@ __device__ __forceinline__ void rescale_a(const Rescale& args) {
     // In this order, as ready.cuh says.
     await_previous_launch();
     let_next_launch();
-    u64 words[HELD];
+    u64 words[MANY];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) words[h] = dropped[tile.last(h)];
+    for (int h = 0; h < MANY; ++h) words[h] = dropped[tile.last(h)];
     copy_async_wait<1>();
     __syncthreads();
     const Prime& q = primes[count];
-    typename Core::Centred rest[HELD];
+    typename Core::Centred rest[MANY];
     {
         const Core core(q);
-        T x[HELD];
+        T x[MANY];
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(words[h]);
+        for (int h = 0; h < MANY; ++h) x[h] = core.load_lazy(words[h]);
         inverse_layers<LA, COLUMNS<LA>, 1>(x, shared, core, twiddles(1), tile.t, tile.column, OfBlock());
         scaled_layer<LA>(x, core, *reinterpret_cast<const Scale*>(primes + count + 1));
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) rest[h] = core.center(x[h]);
+        for (int h = 0; h < MANY; ++h) rest[h] = core.center(x[h]);
     }
     u64* moved = args.moved + (((u64)blockIdx.z * args.limbs + start) << args.log_n);
 #pragma unroll 1
     for (u32 i = 0; i < count; ++i) {
         const Core core(primes[i]);
-        T x[HELD];
+        T x[MANY];
 #pragma unroll
-        for (int h = 0; h < HELD; ++h) x[h] = core.recenter(rest[h], q);
+        for (int h = 0; h < MANY; ++h) x[h] = core.recenter(rest[h], q);
         copy_async_wait<0>();
         __syncthreads();
         // After the last those of the dropped prime, which none uses.
@@ -146,7 +160,7 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
     const u64* source = args.source + poly * args.source_stride + offset;
     prefetch_row(source, tile);
     let_next_launch();
-    await_count(args.ready + poly * args.shares + limb / args.chunk, args.pieces);
+    await_count(args.ready + poly * args.shares + Share::of(args, limb), args.pieces);
     const u64* moved = args.moved + (((u64)poly * args.limbs) << args.log_n) + offset;
     fetch_residues(moved, tile);
     auto twiddles = fetch_row<LB, Core>(prime.forward, args.log_n, tile);
@@ -177,9 +191,9 @@ __device__ __forceinline__ void rescale_b(const Rescale& args) {
 
 }  // namespace
 
-// 768 threads on a multiprocessor, fewer with integers: more registers and the second passes fill the rest.
+// 512 threads on a multiprocessor, fewer with integers.
 template <int LA, Mode MODE>
-constexpr int RESIDENT_A = RESIDENT<MODE, 6, 5> * 128 / THREADS<LA>;
+constexpr int RESIDENT_A = RESIDENT<MODE, 4, 3> * 128 / THREADS<LA>;
 
 #define RESCALE_A(LA, SUFFIX, MODE)                                                        \
     FH_EARLY_KERNEL(rescale_a_##LA##_##SUFFIX, THREADS<LA>, (RESIDENT_A<LA, MODE>), Rescale, \

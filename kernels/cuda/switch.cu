@@ -7,7 +7,7 @@
 
 #include "async.cuh"
 #include "launch.cuh"
-#include "ntt.cuh"
+#include "rows.cuh"
 #include "switch.cuh"
 
 namespace {

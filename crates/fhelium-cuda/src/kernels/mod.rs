@@ -278,6 +278,9 @@ pub(crate) fn split(log_n: u32) -> (u32, u32) {
 /// Residues that a thread of a transform holds, as a power of two; `LOG_HELD` in ntt.cuh.
 pub(crate) const LOG_HELD: u32 = 3;
 
+/// The same where a thread holds more; `LOG_MANY` in ntt.cuh.
+pub(crate) const LOG_MANY: u32 = 4;
+
 /// Words of a prime's constants; `PRIME_WORDS` in core.cuh.
 const PRIME_WORDS: u32 = 8;
 
@@ -297,7 +300,7 @@ fn pass_a_shape(log_n: u32, core: Core) -> (u32, u32, u32) {
     ((1 << lb) / columns, threads, words * 8)
 }
 
-/// The same of pass B, whose rows are padded and followed by their twiddles: `ROW_WORDS` in ntt.cuh.
+/// The same of pass B, whose rows are padded and followed by their twiddles: `ROW_WORDS` in rows.cuh.
 fn pass_b_shape(log_n: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
     let threads = 128;

@@ -1,6 +1,8 @@
 //! Rescale: kernels/cuda/rescale.cu.
 
-use super::{Core, Kernel, Kernels, LOG_HELD, PRIME_WORDS, arguments, pass_b_shape, split};
+use super::{
+    Core, Kernel, Kernels, LOG_HELD, LOG_MANY, PRIME_WORDS, arguments, pass_b_shape, split,
+};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -22,12 +24,11 @@ pub(crate) struct Rescale {
     pub log_n: u32,
     pub limbs: u32,
     pub cut: Cut,
-    pub unused: u32,
 }
 
 arguments!(
     Rescale,
-    104,
+    96,
     [
         primes, scales, closing, dropped, moved, ready, source, target
     ]
@@ -35,16 +36,16 @@ arguments!(
 
 /// Threads of a block of pass A, whose columns fill whole sectors of memory.
 fn pass_a_threads(log_n: u32) -> u32 {
-    if split(log_n).0 <= 8 { 128 } else { 256 }
+    if split(log_n).0 == 5 { 64 } else { 128 }
 }
 
 /// Residues of a piece, those of a block.
 fn piece(log_n: u32) -> u32 {
-    pass_a_threads(log_n) << LOG_HELD
+    pass_a_threads(log_n) << LOG_MANY
 }
 
-/// Blocks for each multiprocessor that pass A is cut into: each share transforms the dropped limb anew.
-const FILLING_BLOCKS: u32 = 6;
+/// Threads for each multiprocessor that pass A is cut for: each share transforms the dropped limb anew.
+const FILLING_THREADS: u32 = 384;
 
 /// Limbs of a share, at most: their primes are in shared memory, of which every launch may have 48 KiB.
 const MOST_LIMBS: u32 = 128;
@@ -57,7 +58,6 @@ const SCALE_WORDS: u32 = 4;
 #[repr(C)]
 pub(crate) struct Cut {
     pub pieces: u32,
-    pub chunk: u32,
     pub shares: u32,
 }
 
@@ -84,14 +84,11 @@ impl Kernels {
     /// How a rescale of so many polynomials to so many limbs is cut.
     pub fn rescale_cut(&self, limbs: u32, polynomials: u32) -> Cut {
         let pieces = (1 << self.log_n) / piece(self.log_n);
-        let filling = FILLING_BLOCKS * self.multiprocessors / (pieces * polynomials).max(1);
-        let chunk = limbs
-            .div_ceil(filling.clamp(1, limbs.max(1)))
-            .min(MOST_LIMBS);
+        let threads = FILLING_THREADS * self.multiprocessors;
+        let filling = threads / (pass_a_threads(self.log_n) * pieces * polynomials).max(1);
         Cut {
             pieces,
-            chunk,
-            shares: limbs.div_ceil(chunk),
+            shares: filling.clamp(limbs.div_ceil(MOST_LIMBS), limbs),
         }
     }
 
@@ -110,7 +107,8 @@ impl Kernels {
         let grid_a = [arguments.cut.pieces, arguments.cut.shares, polynomials];
         // Beside its piece pass A has the twiddles of two transforms and the primes, pass B the operand's
         // words.
-        let constants = (arguments.cut.chunk + 1) * PRIME_WORDS + SCALE_WORDS;
+        let most = arguments.limbs.div_ceil(arguments.cut.shares);
+        let constants = (most + 1) * PRIME_WORDS + SCALE_WORDS;
         let shared_a =
             (piece(self.log_n) + ((2 * self.core.twiddle_words()) << la) + constants) * 8;
         let shared_b = shared + (threads << LOG_HELD) * 8;

@@ -44,7 +44,6 @@ impl Context {
             log_n,
             limbs: limbs as u32,
             cut,
-            unused: 0,
         };
         // SAFETY: `dropped` holds one limb of each polynomial, `moved` and the result all limbs but that,
         // `ready` a 32-bit count for each share; batch elements of both lie behind each other.
