@@ -138,9 +138,9 @@ def numeric_array(values: Any) -> np.ndarray[Any, Any]:
 def message_for(engine: Any, values: Any) -> Any:
     """Values to encode: an array on the engine's own GPU as it is, all others as numpy's arrays."""
     if engine.device != "cpu" and is_on_gpu(values):
-        array = Array.from_dlpack(values)
-        if array.device == engine.device:
-            return array
+        _, index = values.__dlpack_device__()
+        if f"cuda:{index}" == engine.device:
+            return values
     return numeric_array(values)
 
 

@@ -369,7 +369,8 @@ class Array:
     """A clear array on a GPU: what a compiled function gives for arrays that are there.
 
     It shares its memory with other libraries through DLPack: `torch.from_dlpack(array)`,
-    `cupy.from_dlpack(array)`, and back with `Array.from_dlpack`. What they write shows here.
+    `cupy.from_dlpack(array)`, and back with `Array.from_dlpack`. What they write shows here, but
+    only an array that came back from them waits for it.
     """
 
     def __new__(cls, values: Any, device: str = "cuda") -> Self:
@@ -378,7 +379,9 @@ class Array:
     def from_dlpack(array: Any) -> Array:
         """Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy.
 
-        Its memory stays as long as this array or a result that shares it lives.
+        Its memory stays as long as this array or a result that shares it lives. Each use of these
+        asks the other array anew, by its `__dlpack__`, and comes after what its library has asked
+        of the GPU by then. That library does not wait for what fhelium still reads.
         """
     @property
     def shape(self) -> tuple[int, ...]: ...

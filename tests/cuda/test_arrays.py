@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,11 @@ class Foreign:
     def __init__(self, array: fh.Array, *, versioned: bool = True) -> None:
         self.array, self.versioned = array, versioned
         self.asked: list[dict[str, Any]] = []
+        self.refusal: Exception | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array.__dlpack_device__()
@@ -28,6 +35,8 @@ class Foreign:
         self.asked.append(options)
         if not self.versioned and "max_version" in options:
             raise TypeError("an unexpected keyword argument 'max_version'")
+        if self.refusal is not None:
+            raise self.refusal
         return self.array.__dlpack__(stream=1, max_version=options.get("max_version"))
 
 
@@ -205,26 +214,9 @@ def test_values_on_the_gpu_are_refused_by_the_next_wait(engine: fh.Engine, keys:
         engine.encode(fh.Array(np.zeros(513)))
 
 
-class Moving:
-    """A library's array whose memory may become another."""
-
-    def __init__(self, values: Any) -> None:
-        self.array = fh.Array(values)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.array.__dlpack__(stream=1, max_version=options.get("max_version"))
-
-
 def test_captured_arrays_on_the_gpu_are_live(engine: fh.Engine, keys: fh.KeySet) -> None:
     """Each call reads what they hold by then; frozen ones are read once."""
-    w, bias = Moving(np.ones(8)), fh.Array(np.arange(8.0))
+    w, bias = Foreign(fh.Array(np.ones(8))), fh.Array(np.arange(8.0))
 
     def affine(x: Any) -> Any:
         return x * (w + 1.0) + np.add(bias, bias)
@@ -262,3 +254,101 @@ def test_functions_of_captured_arrays_alone_run_where_these_are() -> None:
     loaded = fh.loads(fh.dumps(compilation))
     (material,) = loaded.material_bindings.values()
     np.testing.assert_array_equal(material, np.arange(4.0))
+
+
+class Lent:
+    """An array of another library's, what can be done with it, and what that asks of the other."""
+
+    def __init__(self, engine: fh.Engine, keys: fh.KeySet) -> None:
+        self.values = np.arange(8.0) / 8
+        self.foreign = Foreign(fh.Array(self.values))
+        self.array = array = fh.Array.from_dlpack(self.foreign)
+        (first,) = self.foreign.asked
+        self.stream = first["stream"]
+        x = engine.encrypt(np.ones(8), keys.public)
+        double, scale = fh.jit(lambda a: a * 2.0), fh.jit(lambda x, a: x * a)
+        captured, both = fh.jit(lambda x: x * array), fh.jit(lambda x: x * self.foreign)
+        self.uses: dict[str, Callable[[], Any]] = {
+            "numpy": array.numpy,
+            "to": lambda: array.to("cpu"),
+            "dlpack": array.__dlpack__,
+            "on a stream": lambda: array.__dlpack__(stream=2, max_version=(1, 0)),
+            "a copy": lambda: array.__dlpack__(stream=-1, copy=True),
+            "called": lambda: double(array),
+            "beside a ciphertext": lambda: scale(x, array),
+            "captured": lambda: captured(x),
+            "the other's captured": lambda: both(x),
+            "eager": lambda: x * array,
+            "the other's eager": lambda: x * self.foreign,
+            "encoded": lambda: engine.encode(array),
+        }
+        for use in self.uses.values():
+            use()
+
+    def asked(self, use: Callable[[], Any]) -> list[Any]:
+        """The streams that the other library is asked to put behind its work."""
+        self.foreign.asked.clear()
+        use()
+        return [options["stream"] for options in self.foreign.asked]
+
+
+@pytest.fixture
+def lent(engine: fh.Engine, keys: fh.KeySet) -> Lent:
+    return Lent(engine, keys)
+
+
+def test_each_use_asks_the_lender_once(lent: Lent) -> None:
+    """What the other library does after the import comes before each later use."""
+    for _ in range(4):
+        found = {name: lent.asked(use) for name, use in lent.uses.items()}
+        assert found == {name: [lent.stream] for name in lent.uses}
+    array = lent.array
+    for unused in (
+        lambda: (array.shape, array.dtype, repr(array)),
+        lambda: array.to("cuda"),
+        lambda: fh.Array.from_dlpack(array),
+        lambda: array.__dlpack__(stream=-1),
+    ):
+        assert lent.asked(unused) == []
+
+
+def test_a_lender_may_refuse_and_keeps_what_it_lent(lent: Lent) -> None:
+    lent.foreign.refusal = BufferError("not now")
+    for name, use in lent.uses.items():
+        # What is captured is read by a call that has begun.
+        expected = ArgumentError if "captured" in name else BufferError
+        with pytest.raises(expected, match="not now"):
+            use()
+    lent.foreign.refusal = None
+    lent.foreign.array = fh.Array(np.zeros(8))
+    np.testing.assert_array_equal(lent.array.numpy(), lent.values)
+
+
+def test_results_that_share_memory_ask_its_lender(lent: Lent) -> None:
+    """Whether it came as an argument or by capture, from an array here or the other library's own,
+    and whatever else is dropped; results with memory of their own ask nobody."""
+    array, foreign = lent.array, lent.foreign
+    rows = fh.jit(lambda a: (a[1:3], a * 1.0))
+    of_array, of_foreign = fh.jit(lambda: array[1:3]), fh.jit(lambda: foreign[1:3])
+    for _ in range(4):
+        view, made = rows(fh.Array.from_dlpack(foreign))
+        views = [view, fh.Array.from_dlpack(view), rows(foreign)[0]]
+        views += [rows.specializations[0].executable.run(foreign)[0], of_array(), of_foreign()]
+        gc.collect()
+        for view in views:
+            assert lent.asked(view.numpy) == [lent.stream]
+            np.testing.assert_array_equal(view.numpy(), lent.values[1:3])
+        assert lent.asked(rows(view)[0].numpy) == [lent.stream]
+        assert lent.asked(made.numpy) == []
+
+
+def test_lenders_that_keep_what_they_lent_are_collected() -> None:
+    foreign = Foreign(fh.Array([1.0, 2.0]))
+    foreign.view = view = fh.Array.from_dlpack(foreign)  # type: ignore[attr-defined]
+    gone = weakref.ref(foreign)
+    gc.collect()
+    assert gone() is foreign
+    np.testing.assert_array_equal(view.numpy(), [1.0, 2.0])
+    del foreign, view
+    gc.collect()
+    assert gone() is None

@@ -16,7 +16,7 @@ if fh.build_info()["cuda"]["problem"] is not None:
     pytest.skip(fh.build_info()["cuda"]["problem"], allow_module_level=True)
 
 USED = """
-    import os, pickle, sys
+    import os, pickle, sys, types
     import fhelium as fh
     from fhelium.errors import DeviceError
 
@@ -29,6 +29,9 @@ USED = """
     for _ in range(4):
         y = score(x)
     array = fh.Array([1.0, 2.0])
+    names = ("__dlpack__", "__dlpack_device__")
+    lender = types.SimpleNamespace(**{name: getattr(array, name) for name in names})
+    lent = fh.Array.from_dlpack(lender)
 
     def refused(call):
         try:
@@ -74,6 +77,7 @@ def test_every_use_is_refused() -> None:
                 lambda: pickle.dumps(x),
                 lambda: array.numpy(),
                 lambda: array.__dlpack__(),
+                lambda: lent.numpy(),
                 lambda: fh.Array([1.0]),
                 lambda: fh.Engine(gpu.parameters, device="cuda"),
             ]:
@@ -106,9 +110,9 @@ def test_values_are_dropped_without_the_driver() -> None:
         import gc
 
         def body():
-            global gpu, keys, x, y, score, array
+            global gpu, keys, x, y, score, array, lender, lent
             fh.compile.clear_caches()
-            del gpu, keys, x, y, score, array
+            del gpu, keys, x, y, score, array, lender, lent
             gc.collect()
 
         assert in_a_child(body) == 7

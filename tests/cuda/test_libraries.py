@@ -43,6 +43,18 @@ def test_torch_tensors_go_in_and_come_out_in_place(torch: Any) -> None:
     np.testing.assert_array_equal(array.numpy(), values.cpu().numpy())
 
 
+def test_each_use_of_a_tensor_comes_after_what_torch_does_to_it(torch: Any) -> None:
+    values = torch.zeros(1 << 22, dtype=torch.float64, device="cuda")
+    array, double = fh.Array.from_dlpack(values), fh.jit(lambda x: x * 2)
+    for step in range(1, 5):
+        for _ in range(200):
+            values += 1
+        assert (array.numpy() == 400 * step - 200).all()
+        for _ in range(200):
+            values += 1
+        assert (double(array).numpy() == 800 * step).all()
+
+
 def test_functions_of_torch_tensors_give_torch_tensors(torch: Any) -> None:
     f = fh.jit(lambda x, y: np.exp(x) @ y + 1)
     x = torch.linspace(-1, 1, 12, dtype=torch.float64, device="cuda").reshape(3, 4)

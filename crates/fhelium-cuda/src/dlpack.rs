@@ -6,10 +6,12 @@
 
 use crate::context::Context;
 use crate::error::{CudaError, Result};
-use crate::queue::Queue;
+use crate::fork::is_forked;
+use crate::queue::{Queue, captured_stream};
 use crate::tensor::Tensor;
 use fhelium_ir::DType;
 use fhelium_ir::layout::row_major;
+use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -118,7 +120,10 @@ impl DataType {
 
 /// Another library's array, which is given back when this is dropped.
 #[derive(Debug)]
-pub struct Shared(Kind);
+pub struct Shared {
+    managed: Kind,
+    lender: Option<Arc<dyn Any + Send + Sync>>,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -137,7 +142,7 @@ impl Shared {
     /// # Safety
     /// The pointer is to a live one, which nobody else takes over.
     pub unsafe fn from_unversioned(managed: NonNull<c_void>) -> Self {
-        Shared(Kind::Unversioned(managed.cast()))
+        Kind::Unversioned(managed.cast()).into()
     }
 
     /// Takes over a `DLManagedTensorVersioned`.
@@ -145,11 +150,17 @@ impl Shared {
     /// # Safety
     /// As [`from_unversioned`](Self::from_unversioned).
     pub unsafe fn from_versioned(managed: NonNull<c_void>) -> Self {
-        Shared(Kind::Versioned(managed.cast()))
+        Kind::Versioned(managed.cast()).into()
+    }
+
+    /// Has [`Tensor::lender`] tell this of every tensor that shares the memory.
+    pub fn lent_by(mut self, lender: Arc<dyn Any + Send + Sync>) -> Self {
+        self.lender = Some(lender);
+        self
     }
 
     fn array(&self) -> Result<&Array> {
-        match &self.0 {
+        match &self.managed {
             // SAFETY: live until dropped.
             Kind::Unversioned(managed) => Ok(unsafe { &managed.as_ref().array }),
             Kind::Versioned(managed) => {
@@ -168,9 +179,18 @@ impl Shared {
     }
 }
 
+impl From<Kind> for Shared {
+    fn from(managed: Kind) -> Self {
+        Shared {
+            managed,
+            lender: None,
+        }
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        match self.0 {
+        match self.managed {
             Kind::Unversioned(managed) => {
                 // SAFETY: taken over, and given back once.
                 unsafe {
@@ -198,7 +218,7 @@ fn refused(found: String, expected: &'static str) -> CudaError {
 /// Gives an array back once the queue's work on it has run.
 struct Keeper {
     queue: Arc<Queue>,
-    _shared: Shared,
+    shared: Shared,
 }
 
 impl Drop for Keeper {
@@ -210,9 +230,9 @@ impl Drop for Keeper {
 impl Context {
     /// Another library's array on this device as a tensor that shares its memory.
     ///
-    /// The producer must have been told to order this context's stream behind its own work:
-    /// `__dlpack__(stream=...)` with [`Queue::stream`](crate::Queue::stream)'s handle. The array is
-    /// given back when the last view of the tensor is dropped, which waits for this context's work.
+    /// The producer must have been told to order this context's work behind its own:
+    /// `__dlpack__(stream=...)` with [`Queue::dlpack_stream`]. The array is given back when the last
+    /// view of the tensor is dropped, which waits for this context's work.
     ///
     /// # Errors
     /// [`CudaError::OtherDevice`], and [`CudaError::Dlpack`] for what no tensor can be.
@@ -283,7 +303,7 @@ impl Context {
         let words = bytes.div_ceil(size_of::<u64>());
         let keeper = Keeper {
             queue: self.queue().clone(),
-            _shared: shared,
+            shared,
         };
         // SAFETY: the producer's array lies there until it is given back.
         let data = unsafe { self.queue().borrow(start, words, Box::new(keeper)) };
@@ -294,6 +314,30 @@ impl Context {
             before,
             Arc::new(data),
         ))
+    }
+}
+
+impl Queue {
+    /// The stream whose next work another library has to put behind its own, before memory of it is
+    /// used in this queue's order.
+    ///
+    /// # Errors
+    /// [`CudaError::Forked`].
+    pub fn dlpack_stream(&self) -> Result<usize> {
+        if is_forked() {
+            return Err(CudaError::Forked);
+        }
+        // A capture must not be left for another stream.
+        let captured = captured_stream(self.device().index());
+        Ok(captured.unwrap_or(self.stream().cu_stream() as usize))
+    }
+}
+
+impl Tensor {
+    /// What the memory was [lent by](Shared::lent_by), if it is another library's.
+    pub fn lender(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
+        let keeper = self.buffer().keeper()?.downcast_ref::<Keeper>()?;
+        keeper.shared.lender.as_ref()
     }
 }
 

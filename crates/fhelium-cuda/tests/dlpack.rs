@@ -5,10 +5,11 @@ mod contexts;
 
 use contexts::any_context;
 use fhelium_cuda::dlpack::Shared;
-use fhelium_cuda::{Context, Tensor};
+use fhelium_cuda::{Context, CudaError, Tensor};
 use fhelium_ir::{Attributes, DType, Tensor as Operation};
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// `DLManagedTensorVersioned`, to be changed as another library would have made it.
 #[repr(C)]
@@ -84,6 +85,38 @@ fn arrays_come_back_with_the_same_memory_which_stays_while_anybody_uses_it() {
         drop(row);
         assert_eq!(device.memory().used, used);
     }
+}
+
+/// Views and the results of replays that share lent memory tell who lent it; others have no lender.
+#[test]
+fn shared_memory_knows_its_lender() {
+    let Some(device) = any_context() else { return };
+    let managed = given(&counted(&device, &[2, 3, 4], &[12, 4, 1]), true);
+    let lent = taken(managed, true).lent_by(Arc::new("a lender"));
+    let lent = device.import_dlpack(lent).unwrap();
+    let row = Attributes::from([("axis", 0.into()), ("index", 1.into())]);
+    let index = |tensor: &Tensor| device.tensor(Operation::Index, &[tensor], &row);
+    let lender = |tensor: &Tensor| {
+        let lender = tensor.lender()?.downcast_ref::<&str>();
+        lender.copied()
+    };
+    let view = index(&lent).unwrap();
+    assert_eq!([&lent, &view].map(lender), [Some("a lender"); 2]);
+    let copy = device.copy_tensor(&lent).unwrap();
+    assert_eq!(lender(&copy), None);
+    let own = counted(&device, &[2, 3, 4], &[12, 4, 1]);
+    let graph = device.capture(std::slice::from_ref(&own), |inputs| {
+        Ok::<_, CudaError>(vec![index(&inputs[0])?])
+    });
+    let graph = graph.unwrap();
+    for (input, expected) in [(&lent, Some("a lender")), (&own, None)] {
+        let results = graph.replay(std::slice::from_ref(input)).unwrap();
+        assert_eq!(lender(&results[0]), expected);
+    }
+    let unknown = device
+        .import_dlpack(taken(given(&own, true), true))
+        .unwrap();
+    assert!(unknown.lender().is_none());
 }
 
 #[test]

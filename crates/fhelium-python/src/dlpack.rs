@@ -2,14 +2,16 @@
 
 use crate::arrays::{tensor_from, tensor_to_python};
 use crate::errors::{OrRaise, bad_argument};
+use crate::held::{HeldRef, Holds, hold};
 use crate::ir::dtype_name;
-use fhelium_runtime::cuda::captured_stream;
+use fhelium_runtime::cuda::Queue;
 use fhelium_runtime::cuda::dlpack::{CUDA, Shared};
-use fhelium_runtime::{Array, Device, Engine, Placed};
+use fhelium_runtime::{Array, Device, Engine, Placed, RuntimeError};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,12 +22,21 @@ const USED: [&CStr; 2] = [c"used_dltensor", c"used_dltensor_versioned"];
 /// A clear array on a GPU: what a compiled function gives for arrays that are there.
 ///
 /// It shares its memory with other libraries through DLPack: `torch.from_dlpack(array)`,
-/// `cupy.from_dlpack(array)`, and back with `Array.from_dlpack`. What they write shows here.
+/// `cupy.from_dlpack(array)`, and back with `Array.from_dlpack`. What they write shows here, but only
+/// an array that came back from them waits for it.
 #[pyclass(frozen, name = "Array", module = "fhelium")]
-pub struct PyArray(pub Array);
+pub struct PyArray {
+    array: Array,
+    lender: Option<Lender>,
+}
 
 #[pymethods]
 impl PyArray {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let lender = self.lender.as_ref();
+        lender.map_or(Ok(()), |lender| lender.keeps.visit(&visit))
+    }
+
     /// A copy on a GPU of an array or number in host memory.
     #[new]
     #[pyo3(signature = (values, device="cuda"))]
@@ -37,61 +48,69 @@ impl PyArray {
             ));
         }
         let here = Array::from(tensor_from(values)?);
-        let there = values
-            .py()
-            .detach(|| Engine::for_arrays(device)?.place(&here));
-        Ok(PyArray(there.or_raise()?))
+        let py = values.py();
+        let there = py.detach(|| Engine::for_arrays(device)?.place(&here));
+        Ok(PyArray::of(py, there.or_raise()?))
     }
 
-    /// Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy. Its memory
-    /// stays as long as this array or a result that shares it lives.
+    /// Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy.
+    ///
+    /// Its memory stays as long as this array or a result that shares it lives. Each use of these
+    /// asks the other array anew, by its `__dlpack__`, and comes after what its library has asked
+    /// of the GPU by then. That library does not wait for what fhelium still reads.
     #[staticmethod]
-    fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        imported(array)?.map(PyArray).ok_or_else(|| {
+    fn from_dlpack<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        if let Ok(own) = array.cast::<PyArray>() {
+            return Ok(own.clone());
+        }
+        let found = imported(array)?.ok_or_else(|| {
             PyTypeError::new_err(
                 "from_dlpack: expected an array on a CUDA device; arrays in host memory are \
                  numpy's, with numpy.from_dlpack",
             )
-        })
+        })?;
+        Bound::new(array.py(), found)
     }
 
     /// The lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.shape())
+        PyTuple::new(py, self.array.shape())
     }
 
     /// The number of axes.
     #[getter]
     fn ndim(&self) -> usize {
-        self.0.ndim()
+        self.array.ndim()
     }
 
     /// The element type, as numpy's.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let numpy = PyModule::import(py, "numpy")?;
-        numpy.getattr("dtype")?.call1((dtype_name(self.0.dtype()),))
+        numpy
+            .getattr("dtype")?
+            .call1((dtype_name(self.array.dtype()),))
     }
 
     /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.0.nbytes()
+        self.array.nbytes()
     }
 
     /// The device that holds it, such as "cuda:0".
     #[getter]
     fn device(&self) -> String {
-        self.0.device().to_string()
+        self.array.device().to_string()
     }
 
     /// A copy in host memory.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let device = self.0.device();
+        let array = self.ordered(py)?;
         let here = py.detach(|| {
-            let engine = Engine::for_arrays(device)?;
-            self.0.to_host(engine.parameters())
+            let engine = Engine::for_arrays(array.device())?;
+            array.to_host(engine.parameters())
         });
         let here = tensor_to_python(py, &*here.or_raise()?)?;
         // Also one number: an array without axes.
@@ -103,17 +122,18 @@ impl PyArray {
     /// The array on another device, or, for "cpu", a numpy array; this one if it is there already.
     fn to<'py>(slf: &Bound<'py, Self>, device: &str) -> PyResult<Bound<'py, PyAny>> {
         let device: Device = device.parse().or_raise()?;
-        let (py, array) = (slf.py(), &slf.get().0);
-        if device == array.device() {
+        let (py, this) = (slf.py(), slf.get());
+        if device == this.array.device() {
             return Ok(slf.clone().into_any());
         }
         if device == Device::Cpu {
-            return slf.get().numpy(py);
+            return this.numpy(py);
         }
+        let array = this.ordered(py)?;
         let moved = py
             .detach(|| Engine::for_arrays(device)?.place(array))
             .or_raise()?;
-        Ok(Bound::new(py, PyArray(moved))?.into_any())
+        Ok(Bound::new(py, PyArray::of(py, moved))?.into_any())
     }
 
     /// DLPack's device: its type, 2 for CUDA, and its index.
@@ -158,19 +178,23 @@ impl PyArray {
         };
         let versioned = max_version.is_some_and(|(major, _)| major >= 1);
         let copied = copy == Some(true);
-        let device = self.0.device();
+        let array = match copied || stream.is_some() {
+            true => self.ordered(py)?,
+            false => &self.array,
+        };
+        let device = array.device();
         let managed = py.detach(|| {
             let there = match copied {
                 true => {
                     let engine = Engine::for_arrays(device)?;
                     let context = engine.cuda().ok_or_else(|| gone(device))?;
-                    Arc::new(context.copy_tensor(self.0.cuda()?)?)
+                    Arc::new(context.copy_tensor(array.cuda()?)?)
                 }
-                false => self.0.cuda()?.clone(),
+                false => array.cuda()?.clone(),
             };
             // SAFETY: the standard has consumers pass a stream of theirs that lives.
             let managed = unsafe { there.export_dlpack(versioned, stream, copied) };
-            Ok::<_, fhelium_runtime::RuntimeError>(Exported(managed?))
+            Ok::<_, RuntimeError>(Exported(managed?))
         });
         capsule(py, managed.or_raise()?.0, versioned)
     }
@@ -184,7 +208,7 @@ impl PyArray {
     ) -> PyResult<()> {
         Err(PyTypeError::new_err(format!(
             "the array is on {}; copy it to the host with .numpy() first",
-            self.0.device()
+            self.array.device()
         )))
     }
 
@@ -192,20 +216,83 @@ impl PyArray {
         Ok(format!(
             "Array(shape={}, dtype={}, device={:?})",
             self.shape(py)?.repr()?,
-            dtype_name(self.0.dtype()),
+            dtype_name(self.array.dtype()),
             self.device()
         ))
     }
 }
 
 impl PyArray {
+    /// An array as a Python object, with the lender of its memory.
+    pub fn of(py: Python<'_>, array: Array) -> Self {
+        let lender = Lender::of(py, &array);
+        PyArray { array, lender }
+    }
+
+    /// The array, for a use of its contents that comes after what its lender has done so far.
+    pub fn ordered(&self, py: Python<'_>) -> PyResult<&Array> {
+        // What the collector has taken apart has no lender any more.
+        if let Some(lender) = self.lender.as_ref().and_then(|lender| lender.known.get(py)) {
+            // Unused, for the order alone: the memory stays, whatever the lender has by now.
+            drop(asked(&lender, self.there()?.buffer().queue())?);
+        }
+        Ok(&self.array)
+    }
+
+    /// The array, and what has to be kept for results that share its memory.
+    pub fn into_parts(self) -> (Array, Option<Lender>) {
+        (self.array, self.lender)
+    }
+
     fn there(&self) -> PyResult<&fhelium_runtime::cuda::Tensor> {
-        self.0.cuda().map(|there| &**there).or_raise()
+        self.array.cuda().map(|there| &**there).or_raise()
     }
 }
 
-fn gone(device: Device) -> fhelium_runtime::RuntimeError {
-    fhelium_runtime::RuntimeError::Device(format!("{device} has no engine"))
+/// A Python object that lends memory, to be asked at each use of it.
+///
+/// The memory knows it, so that every result that shares it does too, but weakly: whoever shows the
+/// memory to Python keeps it, where the garbage collector sees it.
+pub struct Lender {
+    known: Arc<HeldRef>,
+    keeps: Holds,
+}
+
+impl Lender {
+    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (keeps, known) = hold(object.clone())?;
+        let known = Arc::new(known);
+        Ok(Lender { known, keeps })
+    }
+
+    /// The lender of an array's memory; `None` for fhelium's own.
+    fn of(py: Python<'_>, array: &Array) -> Option<Self> {
+        let known = array.cuda().ok()?.lender()?.clone();
+        let known = known.downcast::<HeldRef>().ok()?;
+        let keeps = known.holds(py);
+        Some(Lender { known, keeps })
+    }
+}
+
+/// A DLPack capsule of an object's, which has put the next work of the queue behind its own.
+fn asked<'py>(lender: &Bound<'py, PyAny>, queue: &Queue) -> PyResult<Bound<'py, PyAny>> {
+    let py = lender.py();
+    let stream = queue.dlpack_stream().map_err(RuntimeError::from);
+    let arguments = PyDict::new(py);
+    arguments.set_item("stream", stream.or_raise()?)?;
+    arguments.set_item("max_version", (1, 0))?;
+    match lender.call_method("__dlpack__", (), Some(&arguments)) {
+        // Made before there were versions.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            arguments.del_item("max_version")?;
+            lender.call_method("__dlpack__", (), Some(&arguments))
+        }
+        other => other,
+    }
+}
+
+fn gone(device: Device) -> RuntimeError {
+    RuntimeError::Device(format!("{device} has no engine"))
 }
 
 /// A structure that was exported and no capsule has yet.
@@ -214,10 +301,21 @@ struct Exported(NonNull<c_void>);
 // SAFETY: DLPack's structures may be handed from thread to thread.
 unsafe impl Send for Exported {}
 
-/// Another library's array on a GPU, or one of these; `None` for what is elsewhere.
-pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+/// Another library's array on a GPU, or one of these, ordered after what its library has done so
+/// far; `None` for what is elsewhere.
+pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<PyArray>> {
+    imported_from(value, None)
+}
+
+/// [`imported`], with the lender that it was imported with before.
+pub fn imported_from(
+    value: &Bound<'_, PyAny>,
+    lender: Option<&Lender>,
+) -> PyResult<Option<PyArray>> {
+    let py = value.py();
     if let Ok(array) = value.cast::<PyArray>() {
-        return Ok(Some(array.get().0.clone()));
+        let array = array.get().ordered(py)?.clone();
+        return Ok(Some(PyArray::of(py, array)));
     }
     if !value.hasattr("__dlpack_device__")? {
         return Ok(None);
@@ -226,30 +324,17 @@ pub fn imported(value: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
     if kind != CUDA {
         return Ok(None);
     }
-    let py = value.py();
     let device = Device::Cuda(index);
     let engine = py.detach(|| Engine::for_arrays(device)).or_raise()?;
     let context = engine.cuda().ok_or_else(|| gone(device)).or_raise()?;
-    // A capture must not be left for another stream.
-    let own = context.queue().stream().cu_stream() as usize;
-    let stream = captured_stream(index as usize).unwrap_or(own);
-    let arguments = PyDict::new(py);
-    arguments.set_item("stream", stream)?;
-    arguments.set_item("max_version", (1, 0))?;
-    let capsule = match value.call_method("__dlpack__", (), Some(&arguments)) {
-        // Made before there were versions.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            arguments.del_item("max_version")?;
-            value.call_method("__dlpack__", (), Some(&arguments))
-        }
-        other => other,
+    let lender = match lender {
+        Some(lender) => lender,
+        None => &Lender::new(value)?,
     };
-    let shared = taken(&capsule?)?;
+    let shared = taken(&asked(value, context.queue())?)?.lent_by(lender.known.clone());
     let tensor = py.detach(|| context.import_dlpack(shared));
-    let tensor = tensor
-        .map_err(fhelium_runtime::RuntimeError::from)
-        .or_raise()?;
-    Ok(Some(Placed::Cuda(Arc::new(tensor))))
+    let tensor = tensor.map_err(RuntimeError::from).or_raise()?;
+    Ok(Some(PyArray::of(py, Placed::Cuda(Arc::new(tensor)))))
 }
 
 /// Takes over what a capsule holds.

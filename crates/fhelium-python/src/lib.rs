@@ -6,6 +6,7 @@ mod compile;
 mod dlpack;
 mod engine;
 mod errors;
+mod held;
 mod ir;
 mod keys;
 mod noise;

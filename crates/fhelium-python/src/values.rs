@@ -2,7 +2,7 @@
 
 use crate::arrays::{tensor_from, tensor_to_python};
 use crate::attachment::Attachment;
-use crate::dlpack::{PyArray, imported};
+use crate::dlpack::{Lender, PyArray, imported};
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
 use crate::ir::PyType;
@@ -320,18 +320,24 @@ pub fn public_classes(py: Python<'_>) -> PyResult<&(Py<PyClass>, Py<PyClass>)> {
 
 /// A ciphertext, plaintext, key, array or number as a value.
 pub fn value_from(object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if let Ok(ciphertext) = object.cast::<PyCiphertext>() {
-        Ok(Value::Ciphertext(ciphertext.get().value.clone()))
+    lent_value_from(object).map(|(value, _)| value)
+}
+
+/// [`value_from`], with what has to be kept for results that share memory of another library.
+pub fn lent_value_from(object: &Bound<'_, PyAny>) -> PyResult<(Value, Option<Lender>)> {
+    let value = if let Ok(ciphertext) = object.cast::<PyCiphertext>() {
+        Value::Ciphertext(ciphertext.get().value.clone())
     } else if let Ok(plaintext) = object.cast::<PyPlaintext>() {
-        Ok(Value::Plaintext(plaintext.get().value.clone()))
+        Value::Plaintext(plaintext.get().value.clone())
     } else if let Ok(key) = object.cast::<PyEvaluationKey>() {
-        Ok(Value::Key(key.get().key.clone()))
+        Value::Key(key.get().key.clone())
+    } else if let Some(array) = imported(object)? {
+        let (array, lender) = array.into_parts();
+        return Ok((Value::Tensor(array), lender));
     } else {
-        match imported(object)? {
-            Some(array) => Ok(Value::Tensor(array)),
-            None => tensor_from(object).map(Value::from),
-        }
-    }
+        tensor_from(object)?.into()
+    };
+    Ok((value, None))
 }
 
 /// A ciphertext as a Python object.
@@ -364,7 +370,7 @@ pub fn value_to_python<'py>(
         Value::Ciphertext(value) => wrap_ciphertext(py, value, Attachment::To(engine.clone())),
         Value::Plaintext(value) => wrap_plaintext(py, value, Attachment::To(engine.clone())),
         Value::Tensor(Placed::Host(tensor)) => tensor_to_python(py, &tensor),
-        Value::Tensor(array) => Ok(Bound::new(py, PyArray(array))?.into_any()),
+        Value::Tensor(array) => Ok(Bound::new(py, PyArray::of(py, array))?.into_any()),
         Value::Key(key) => {
             let key = PyEvaluationKey::new(key, engine.parameters());
             Ok(key.into_pyobject(py)?.into_any())

@@ -70,10 +70,7 @@ pub(super) enum Owner {
     /// An address that stands for memory in a recording.
     Recorder(Arc<Recorder>),
     /// Somebody else's, who has it back when the second is dropped.
-    Other(
-        Arc<Queue>,
-        #[expect(dead_code, reason = "held")] Box<dyn Any + Send + Sync>,
-    ),
+    Other(Arc<Queue>, Box<dyn Any + Send + Sync>),
 }
 
 impl Owner {
@@ -144,6 +141,14 @@ impl Buffer {
 
     pub(super) fn block(&self) -> &Arc<Block> {
         &self.block
+    }
+
+    /// What keeps memory of somebody else.
+    pub(crate) fn keeper(&self) -> Option<&(dyn Any + Send + Sync)> {
+        match &self.block.owner {
+            Owner::Other(_, keeper) => Some(&**keeper),
+            Owner::Queue(_) | Owner::Arena(_) | Owner::Recorder(_) => None,
+        }
     }
 
     /// The recording whose placeholder this is.

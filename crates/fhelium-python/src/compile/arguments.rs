@@ -2,7 +2,7 @@
 
 use crate::arrays::tensor_from;
 use crate::attachment::Attachment;
-use crate::dlpack::{PyArray, imported};
+use crate::dlpack::{Lender, PyArray, imported};
 use crate::engine::class_name;
 use crate::keys::PyEvaluationKey;
 use crate::values::{PyCiphertext, PyPlaintext};
@@ -150,6 +150,8 @@ pub struct Call<'py> {
     pub is_value: Vec<bool>,
     /// The engine of the first encrypted or encoded argument.
     pub engine: Option<Arc<Engine>>,
+    /// Kept for results that share memory of another library.
+    lenders: Vec<Lender>,
     /// The module of the first array that is not numpy's, in which clear results come back.
     pub framework: Option<Bound<'py, PyAny>>,
 }
@@ -169,6 +171,7 @@ impl Parameters {
             values: Vec::with_capacity(bound.len()),
             is_value: Vec::with_capacity(bound.len()),
             engine: None,
+            lenders: Vec::new(),
             framework: None,
         };
         let mut conditions = Vec::with_capacity(bound.len());
@@ -221,7 +224,8 @@ impl<'py> Call<'py> {
             return Ok(Some(Value::from(tensor_from(argument)?)));
         }
         if let Ok(array) = argument.cast::<PyArray>() {
-            return Ok(Some(Value::Tensor(array.get().0.clone())));
+            let array = array.get().ordered(argument.py())?;
+            return Ok(Some(Value::Tensor(array.clone())));
         }
         if argument.hasattr("__dlpack__")? {
             let py = argument.py();
@@ -231,6 +235,8 @@ impl<'py> Call<'py> {
                 self.framework = Some(PyModule::import(py, root)?.into_any());
             }
             if let Some(array) = imported(argument)? {
+                let (array, lender) = array.into_parts();
+                self.lenders.extend(lender);
                 return Ok(Some(Value::Tensor(array)));
             }
             let array = PyModule::import(py, "numpy")?

@@ -1,8 +1,8 @@
 //! Backends.
 
-use super::held::{HeldRef, Holds, hold};
 use crate::engine::class_name;
 use crate::errors::OrRaise;
+use crate::held::{HeldRef, Holds, hold};
 use crate::ir::{attributes_to_python, operation_from_name};
 use crate::values::{value_from, value_to_python};
 use fhelium_ir::OpKind;

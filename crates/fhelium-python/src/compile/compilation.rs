@@ -1,11 +1,11 @@
 //! Compilations.
 
-use super::held::{HeldRef, Holds, hold};
 use super::materials::binding_from;
 use super::passes::PyPassReport;
 use crate::arrays::tensor_to_python;
 use crate::engine::PyEngine;
 use crate::errors::OrRaise;
+use crate::held::{HeldRef, Holds, hold};
 use crate::ir::PyProgram;
 use crate::saving::{Reduced, reduce};
 use crate::values::value_to_python;

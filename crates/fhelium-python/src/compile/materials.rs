@@ -1,7 +1,7 @@
 //! What material symbols are bound to.
 
 use crate::arrays::{is_writeable, tensor_from};
-use crate::dlpack::imported;
+use crate::dlpack::{Lender, imported, imported_from};
 use crate::errors::bad_argument;
 use crate::values::value_from;
 use fhelium_runtime::{MaterialBinding, MaterialSource, RuntimeError, Value};
@@ -58,6 +58,8 @@ fn hash(array: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// are read where they are, at each call.
 struct DeviceArray {
     array: Py<PyAny>,
+    /// Its own: results that share the memory of one call ask it, too.
+    lender: Option<Lender>,
 }
 
 impl fmt::Debug for DeviceArray {
@@ -74,9 +76,9 @@ impl MaterialSource for DeviceArray {
     /// Asks the library that holds it anew, which orders what it has done so far before what comes.
     fn read(&self) -> Result<(Value, u64), RuntimeError> {
         Python::attach(|py| {
-            let array = imported(self.array.bind(py))?
+            let array = imported_from(self.array.bind(py), self.lender.as_ref())?
                 .ok_or_else(|| bad_argument("it is in host memory now"))?;
-            Ok((Value::Tensor(array), 0))
+            Ok((Value::Tensor(array.into_parts().0), 0))
         })
         .map_err(|error: PyErr| failed(&error))
     }
@@ -89,10 +91,12 @@ impl MaterialSource for DeviceArray {
 /// What a Python object binds a material to: an array that can be written to is looked at on
 /// each call, everything else is read once.
 pub fn binding_from(value: &Bound<'_, PyAny>) -> PyResult<MaterialBinding> {
-    if imported(value)?.is_some() {
+    if let Some(first) = imported(value)? {
         let array = value.clone().unbind();
+        let (_, lender) = first.into_parts();
         return Ok(MaterialBinding::Live(std::sync::Arc::new(DeviceArray {
             array,
+            lender,
         })));
     }
     if value.cast::<PyUntypedArray>().is_ok() && is_writeable(value) {

@@ -5,7 +5,6 @@ mod backend;
 mod cache;
 mod callable;
 mod compilation;
-mod held;
 mod materials;
 mod passes;
 mod pipeline;

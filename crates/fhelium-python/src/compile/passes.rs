@@ -1,8 +1,8 @@
 //! Passes, and what each reports.
 
 use super::compilation::PyCompilation;
-use super::held::{HeldRef, Holds, hold};
 use crate::errors::bad_argument;
+use crate::held::{HeldRef, Holds, hold};
 use crate::ir::PyProgram;
 use fhelium_passes::passes::{
     BufferPlanning, ConstantEncodings, DeadValues, LinearFusion, LowerToCkks, RescaleJoining,

@@ -1,9 +1,9 @@
 //! Pipelines of passes.
 
 use super::compilation::PyCompilation;
-use super::held::Holds;
 use super::passes::PyPass;
 use crate::errors::{OrRaise, bad_argument};
+use crate::held::Holds;
 use fhelium_passes::{Dump, Pass, Pipeline, PipelineError, Place};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

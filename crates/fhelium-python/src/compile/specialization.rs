@@ -2,11 +2,11 @@
 
 use super::backend::PyOperationBackend;
 use super::compilation::{PyCompilation, holds_of};
-use super::held::Holds;
 use super::signature::PyCallSignature;
 use crate::errors::OrRaise;
+use crate::held::Holds;
 use crate::ir::{PyProgram, literal_to_python, location_to_python};
-use crate::values::{value_from, value_to_python};
+use crate::values::{lent_value_from, value_to_python};
 use fhelium_ir::OutputTree;
 use fhelium_runtime::persist::CacheOutcome;
 use fhelium_runtime::{Engine, Specialization, Value};
@@ -270,8 +270,9 @@ impl PyExecutable {
     ) -> PyResult<Bound<'py, PyAny>> {
         let values = inputs
             .iter()
-            .map(|input| value_from(&input))
+            .map(|input| lent_value_from(&input))
             .collect::<PyResult<Vec<_>>>()?;
+        let (values, _lenders): (Vec<_>, Vec<_>) = values.into_iter().unzip();
         run(py, self.0.get().inner(), &values, None, None)
     }
 
