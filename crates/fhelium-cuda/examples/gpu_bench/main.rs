@@ -1,6 +1,7 @@
 //! Times the operations on a GPU: one row an operation, called, replayed launch by launch and replayed
 //! as a graph, medians by CUDA events, beside the time that reading and writing each operand once would
-//! take and the first target.
+//! take and the first target. The device is idle before each run, whose time therefore begins with that of
+//! the host's first launch; "queued" is the chosen way behind other work, as in the midst of a program.
 //!
 //! `gpu_bench [--once] [--kernels] [--unfused] [--only TEXT] [LOG_N | LOG_N:DEPTH ...]`; `--kernels` adds
 //! a table of the launches behind each row, `--unfused` has base conversions and transforms run as
@@ -11,12 +12,14 @@ mod kernels;
 mod operands;
 
 use fhelium_ckks::{KeyKind, Parameters};
-use fhelium_cuda::{Context, ContextOptions, Device, Graph, Replay, Result};
+use fhelium_cuda::{Ciphertext, Context, ContextOptions, Device, Graph, Replay, Result};
 use operands::{Operands, Values};
 
 /// Bytes a second of a copy on an H200, counting reads and writes.
 const COPY_BANDWIDTH: f64 = 3.94e12;
 const REPETITIONS: usize = 60;
+/// Runs that keep the device busy until a queued one is in its stream.
+const AHEAD: usize = 6;
 /// Operand sets that take turns, so that no run finds its operands in a cache.
 const SETS: usize = 3;
 
@@ -80,7 +83,7 @@ struct Bench {
 }
 
 /// An operation on a set of operands, or of its replay.
-type Work<'a> = dyn Fn(&[fhelium_cuda::Ciphertext]) -> Result<Values> + 'a;
+type Work<'a> = dyn Fn(&[Ciphertext]) -> Result<Values> + 'a;
 
 /// First targets in microseconds, by operation and ring degree.
 const TARGETS: [(&str, u32, f64); 8] = [
@@ -243,19 +246,21 @@ impl Bench {
             return self.device.synchronize();
         }
         let graph: Graph<_> = self.device.capture(&sets[0], |inputs| work(inputs))?;
-        let [eager, launches, replayed] = self.medians(
-            sets,
-            [work, &|of| graph.replay_by(Replay::Launches, of), &|of| {
-                graph.replay_by(Replay::Graph, of)
-            }],
-        )?;
-        let chosen = match self.choose(&graph, sets)? {
+        let by = |way: Replay| {
+            let graph = &graph;
+            move |of: &[Ciphertext]| graph.replay_by(way, of)
+        };
+        let ways: [&Work<'_>; 3] = [work, &by(Replay::Launches), &by(Replay::Graph)];
+        let [eager, launches, replayed] = self.medians(sets, 0, ways)?;
+        let chosen_way = self.choose(&graph, sets)?;
+        let chosen = match chosen_way {
             Replay::Launches => launches,
             Replay::Graph => replayed,
         };
+        let [queued] = self.medians(sets, AHEAD, [&by(chosen_way)])?;
         let floor = limbs as f64 * self.limb_bytes / COPY_BANDWIDTH * 1e6;
         print!(
-            "{name:<34}{eager:>9.1}{launches:>9.1}{replayed:>9.1}{chosen:>9.1}{:>9.2}{floor:>8.1}{:>8.2}",
+            "{name:<34}{eager:>9.1}{launches:>9.1}{replayed:>9.1}{chosen:>9.1}{queued:>9.1}{:>9.2}{floor:>8.1}{:>8.2}",
             chosen / eager,
             chosen / floor
         );
@@ -271,7 +276,7 @@ impl Bench {
     }
 
     /// Replays as a compiled program would, until it is known by which way.
-    fn choose(&self, graph: &Graph<fhelium_cuda::Ciphertext>, sets: &[Values]) -> Result<Replay> {
+    fn choose(&self, graph: &Graph<Ciphertext>, sets: &[Values]) -> Result<Replay> {
         for set in sets.iter().cycle() {
             if let Some(chosen) = graph.chosen() {
                 return Ok(chosen);
@@ -282,11 +287,20 @@ impl Bench {
         unreachable!("there are sets")
     }
 
-    /// Microseconds of a run by each of the ways, which take turns, the median over all.
-    fn medians(&self, sets: &[Values], ways: [&Work<'_>; 3]) -> Result<[f64; 3]> {
+    /// Microseconds of a run by each of the ways, which take turns, the median over all; so many runs are
+    /// queued ahead of each.
+    fn medians<const WAYS: usize>(
+        &self,
+        sets: &[Values],
+        ahead: usize,
+        ways: [&Work<'_>; WAYS],
+    ) -> Result<[f64; WAYS]> {
         let mut times = ways.map(|_| Vec::with_capacity(REPETITIONS));
         for repetition in 0..REPETITIONS + 2 * SETS {
             for (way, times) in ways.iter().zip(&mut times) {
+                for before in 0..ahead {
+                    way(&sets[(repetition + before) % SETS])?;
+                }
                 let start = self.device.queue().record()?;
                 way(&sets[repetition % SETS])?;
                 let end = self.device.queue().record()?;
