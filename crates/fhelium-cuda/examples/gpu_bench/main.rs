@@ -18,8 +18,6 @@ use operands::{Operands, Values};
 /// Bytes a second of a copy on an H200, counting reads and writes.
 const COPY_BANDWIDTH: f64 = 3.94e12;
 const REPETITIONS: usize = 60;
-/// Runs that keep the device busy until a queued one is in its stream.
-const AHEAD: usize = 6;
 /// Operand sets that take turns, so that no run finds its operands in a cache.
 const SETS: usize = 3;
 
@@ -85,6 +83,13 @@ struct Bench {
 /// An operation on a set of operands, or of its replay.
 type Work<'a> = dyn Fn(&[Ciphertext]) -> Result<Values> + 'a;
 
+/// What an operation is timed with.
+struct Inputs<'a> {
+    sets: &'a [Values],
+    /// What is queued ahead of it.
+    ahead: &'a Work<'a>,
+}
+
 /// First targets in microseconds, by operation and ring degree.
 const TARGETS: [(&str, u32, f64); 8] = [
     (PRODUCT, 14, 60.0),
@@ -129,12 +134,13 @@ fn size((log_n, depth): (u32, usize), options: &Options) -> Result<()> {
         parameters.digit_size()
     );
     println!(
-        "{:<34}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>8}{:>8}",
+        "{:<34}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>8}{:>8}{:>8}{:>8}",
         "microseconds",
         "eager",
         "launches",
         "graph",
         "chosen",
+        "queued",
         "/eager",
         "floor",
         "/floor",
@@ -177,10 +183,17 @@ fn size((log_n, depth): (u32, usize), options: &Options) -> Result<()> {
         .collect::<Result<Vec<Values>>>()?;
 
     let device = &bench.device;
+    // Long enough for the host to queue any operation behind it.
+    let ahead: &Work<'_> = &|_| device.rotate_hoisted(&sets[0][0], &hoisted);
+    let pairs = Inputs { sets: &sets, ahead };
+    let products = Inputs {
+        sets: &products,
+        ahead,
+    };
     bench.row(
         PRODUCT,
         4 * limbs + key_limbs + 2 * (limbs - 1),
-        &sets,
+        &pairs,
         &|of| {
             Ok(vec![
                 device.multiply_relinearize_rescale(&of[0], &of[1], &key)?,
@@ -190,34 +203,34 @@ fn size((log_n, depth): (u32, usize), options: &Options) -> Result<()> {
     bench.row(
         "the same as three operations",
         4 * limbs + key_limbs + 2 * (limbs - 1),
-        &sets,
+        &pairs,
         &|of| {
             let product = device.multiply(&of[0], &of[1])?;
             Ok(vec![device.rescale(&device.relinearize(&product, &key)?)?])
         },
     )?;
-    bench.row("rotate", 4 * limbs + key_limbs, &sets, &|of| {
+    bench.row("rotate", 4 * limbs + key_limbs, &pairs, &|of| {
         Ok(vec![device.rotate(&of[0], 1, &rotations[0])?])
     })?;
     bench.row(
         "8 hoisted rotations",
         2 * limbs + 8 * (key_limbs + 2 * limbs),
-        &sets,
+        &pairs,
         &|of| device.rotate_hoisted(&of[0], &hoisted),
     )?;
-    bench.row("NTT of a ciphertext", 4 * limbs, &sets, &|of| {
+    bench.row("NTT of a ciphertext", 4 * limbs, &pairs, &|of| {
         device.forward(of[0].buffer(), level, 2).map(|()| vec![])
     })?;
-    bench.row("inverse NTT of a ciphertext", 4 * limbs, &sets, &|of| {
+    bench.row("inverse NTT of a ciphertext", 4 * limbs, &pairs, &|of| {
         device.inverse(of[0].buffer(), level, 2).map(|()| vec![])
     })?;
     bench.row("rescale", 2 * limbs + 2 * (limbs - 1), &products, &|of| {
         Ok(vec![device.rescale(&of[0])?])
     })?;
-    bench.row("add", 6 * limbs, &sets, &|of| {
+    bench.row("add", 6 * limbs, &pairs, &|of| {
         Ok(vec![device.add(&of[0], &of[1])?])
     })?;
-    bench.row("multiply by a plaintext", 5 * limbs, &sets, &|of| {
+    bench.row("multiply by a plaintext", 5 * limbs, &pairs, &|of| {
         Ok(vec![device.multiply_plain(&of[0], &plain)?])
     })?;
     println!(
@@ -231,7 +244,8 @@ fn size((log_n, depth): (u32, usize), options: &Options) -> Result<()> {
 impl Bench {
     /// One row of an operation that reads and writes so many limbs at least; with `--kernels` its
     /// launches, too.
-    fn row(&self, name: &str, limbs: usize, sets: &[Values], work: &Work<'_>) -> Result<()> {
+    fn row(&self, name: &str, limbs: usize, inputs: &Inputs<'_>, work: &Work<'_>) -> Result<()> {
+        let sets = inputs.sets;
         let options = &self.options;
         if options
             .only
@@ -251,13 +265,13 @@ impl Bench {
             move |of: &[Ciphertext]| graph.replay_by(way, of)
         };
         let ways: [&Work<'_>; 3] = [work, &by(Replay::Launches), &by(Replay::Graph)];
-        let [eager, launches, replayed] = self.medians(sets, 0, ways)?;
+        let [eager, launches, replayed] = self.medians(sets, None, ways)?;
         let chosen_way = self.choose(&graph, sets)?;
         let chosen = match chosen_way {
             Replay::Launches => launches,
             Replay::Graph => replayed,
         };
-        let [queued] = self.medians(sets, AHEAD, [&by(chosen_way)])?;
+        let [queued] = self.medians(sets, Some(inputs.ahead), [&by(chosen_way)])?;
         let floor = limbs as f64 * self.limb_bytes / COPY_BANDWIDTH * 1e6;
         print!(
             "{name:<34}{eager:>9.1}{launches:>9.1}{replayed:>9.1}{chosen:>9.1}{queued:>9.1}{:>9.2}{floor:>8.1}{:>8.2}",
@@ -287,22 +301,23 @@ impl Bench {
         unreachable!("there are sets")
     }
 
-    /// Microseconds of a run by each of the ways, which take turns, the median over all; so many runs are
-    /// queued ahead of each.
+    /// Microseconds of a run by each of the ways, which take turns, the median over all; with other work
+    /// ahead of each, which is on until the host has queued the run.
     fn medians<const WAYS: usize>(
         &self,
         sets: &[Values],
-        ahead: usize,
+        ahead: Option<&Work<'_>>,
         ways: [&Work<'_>; WAYS],
     ) -> Result<[f64; WAYS]> {
         let mut times = ways.map(|_| Vec::with_capacity(REPETITIONS));
         for repetition in 0..REPETITIONS + 2 * SETS {
-            for (way, times) in ways.iter().zip(&mut times) {
-                for before in 0..ahead {
-                    way(&sets[(repetition + before) % SETS])?;
+            for (turn, (way, times)) in ways.iter().zip(&mut times).enumerate() {
+                let set = repetition * WAYS + turn;
+                if let Some(ahead) = ahead {
+                    ahead(&[])?;
                 }
                 let start = self.device.queue().record()?;
-                way(&sets[repetition % SETS])?;
+                way(&sets[set % SETS])?;
                 let end = self.device.queue().record()?;
                 self.device.synchronize()?;
                 if repetition >= 2 * SETS {
