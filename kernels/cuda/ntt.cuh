@@ -14,7 +14,7 @@
 // bytes a thread.
 //
 // Bounds of the FP64 core, which wants |x| <= 2^52. Of a prime above 2^42: a step starts with
-// |x| <= p, grows by at most 0.7 p a layer forward, doubles sums inverse (which are therefore reduced
+// |x| <= p, grows by at most 0.77 p a layer forward, doubles sums inverse (which are therefore reduced
 // after two layers), and ends reduced, but for the last of a forward transform: |x| <= 2.4 p. A smaller
 // one goes without through a whole forward transform, of at most 17 layers: |x| <= 13 p; inverse through
 // a pass of at most nine, which ends reduced: 2^9 p.

@@ -3,7 +3,7 @@
 // division, which begins with the limbs that are there.
 //
 // Threads of passes A hold 16 residues, and their blocks do pieces of 2048, whose columns fill whole sectors of
-// memory; of 1024 where a polynomial has no more.
+// memory; of 1024 where they do five layers.
 // Grids: (tiles of 2^LA rows or pieces, limbs or shares of them, polynomials); a share transforms the dropped
 // limb anew.
 

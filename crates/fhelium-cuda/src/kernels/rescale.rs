@@ -53,6 +53,13 @@ const MOST_LIMBS: u32 = 128;
 /// Words of `Scale` in ntt.cuh.
 const SCALE_WORDS: u32 = 4;
 
+/// Bytes of shared memory of a block of pass A, for a share of so many limbs: a piece, the twiddles of two
+/// transforms, the limbs' primes and the dropped one with its scale.
+fn shared_a(log_n: u32, core: Core, limbs: u32) -> u32 {
+    let twiddles = (2 * core.twiddle_words()) << split(log_n).0;
+    (piece(log_n) + twiddles + (limbs + 1) * PRIME_WORDS + SCALE_WORDS) * 8
+}
+
 /// How a rescale's passes A are cut: the pieces of a polynomial, and the shares of its limbs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -102,15 +109,11 @@ impl Kernels {
         polynomials: u32,
         arguments: &Rescale,
     ) -> Result<()> {
-        let (la, _) = split(self.log_n);
         let (rows, threads, shared) = pass_b_shape(self.log_n);
         let grid_a = [arguments.cut.pieces, arguments.cut.shares, polynomials];
-        // Beside its piece pass A has the twiddles of two transforms and the primes, pass B the operand's
-        // words.
         let most = arguments.limbs.div_ceil(arguments.cut.shares);
-        let constants = (most + 1) * PRIME_WORDS + SCALE_WORDS;
-        let shared_a =
-            (piece(self.log_n) + ((2 * self.core.twiddle_words()) << la) + constants) * 8;
+        let shared_a = shared_a(self.log_n, self.core, most);
+        // Beside its rows the last step has the operand's words.
         let shared_b = shared + (threads << LOG_HELD) * 8;
         let kernels = &self.rescale;
         // SAFETY: the caller's promise.
@@ -121,6 +124,24 @@ impl Kernels {
             kernels.pass_a.launch(queue, grid_a, shared_a, arguments)?;
             let grid_b = [rows, arguments.limbs, polynomials];
             kernels.pass_b.launch(queue, grid_b, shared_b, arguments)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces have no bound of their own, and no launch asks for more shared memory than it has.
+    #[test]
+    fn pieces_cover_a_limb_and_fit() {
+        for log_n in 10..=17 {
+            assert_eq!((1 << log_n) % piece(log_n), 0, "2^{log_n}");
+            let columns = piece(log_n) >> split(log_n).0;
+            assert!((4..=1 << split(log_n).1).contains(&columns), "2^{log_n}");
+            for core in [Core::Fp64, Core::Integer] {
+                assert!(shared_a(log_n, core, MOST_LIMBS) <= 48 << 10, "2^{log_n}");
+            }
         }
     }
 }
