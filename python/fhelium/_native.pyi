@@ -380,8 +380,8 @@ class Array:
         """Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy.
 
         Its memory stays as long as this array or a result that shares it lives. Each use of these
-        asks the other array anew, by its `__dlpack__`, and comes after what its library has asked
-        of the GPU by then. That library does not wait for what fhelium still reads.
+        asks the other array anew, by its `__dlpack__`, and comes after what is in its library's
+        current stream by then. That library does not wait for what fhelium still reads.
         """
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -6,7 +6,6 @@
 
 use crate::context::Context;
 use crate::error::{CudaError, Result};
-use crate::fork::is_forked;
 use crate::queue::{Queue, captured_stream};
 use crate::tensor::Tensor;
 use fhelium_ir::DType;
@@ -231,7 +230,7 @@ impl Context {
     /// Another library's array on this device as a tensor that shares its memory.
     ///
     /// The producer must have been told to order this context's work behind its own:
-    /// `__dlpack__(stream=...)` with [`Queue::dlpack_stream`]. The array is given back when the last
+    /// `__dlpack__(stream=...)` with [`Queue::after_lender`]. The array is given back when the last
     /// view of the tensor is dropped, which waits for this context's work.
     ///
     /// # Errors
@@ -318,18 +317,21 @@ impl Context {
 }
 
 impl Queue {
-    /// The stream whose next work another library has to put behind its own, before memory of it is
-    /// used in this queue's order.
+    /// Has `ask` ask another library to put the next work of the stream that it is given behind its
+    /// own, by `__dlpack__(stream=...)`: then its memory can be used in this queue's order. This
+    /// queue's device is the current one meanwhile, as some libraries want.
     ///
     /// # Errors
-    /// [`CudaError::Forked`].
-    pub fn dlpack_stream(&self) -> Result<usize> {
-        if is_forked() {
-            return Err(CudaError::Forked);
-        }
+    /// [`CudaError::Forked`], [`CudaError::Driver`].
+    pub fn after_lender<R>(&self, ask: impl FnOnce(usize) -> R) -> Result<R> {
+        let _current = self.device().enter()?;
         // A capture must not be left for another stream.
-        let captured = captured_stream(self.device().index());
-        Ok(captured.unwrap_or(self.stream().cu_stream() as usize))
+        if let Some(stream) = captured_stream(self.device().index()) {
+            return Ok(ask(stream));
+        }
+        let answer = ask(self.stream().cu_stream() as usize);
+        self.lead_place()?;
+        Ok(answer)
     }
 }
 

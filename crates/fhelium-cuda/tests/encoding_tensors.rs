@@ -307,13 +307,16 @@ fn arrays_of_others_are_encoded_in_a_capture() {
             assert_eq!(captured_stream(0), Some(stream as usize));
             assert_eq!(captured_stream(1), None);
             // What goes into the capture is awaited there, whoever's order it is in.
-            assert_eq!(owner.queue().dlpack_stream()?, stream as usize);
+            assert_eq!(
+                owner.queue().after_lender(|stream| stream)?,
+                stream as usize
+            );
             device.encode_tensor(&bad, 1, &scale)?;
             device.encode_tensor(&good, 1, &scale)
         });
         assert_eq!(captured_stream(0), None);
         let own = owner.queue().stream().cu_stream() as usize;
-        assert_eq!(owner.queue().dlpack_stream().unwrap(), own);
+        assert_eq!(owner.queue().after_lender(|stream| stream).unwrap(), own);
         let encoded = encoded.unwrap();
         let mut graph = std::ptr::null_mut();
         sys::cuStreamEndCapture(stream, &mut graph)

@@ -56,8 +56,8 @@ impl PyArray {
     /// Another library's array on a GPU, such as one of PyTorch or CuPy, without a copy.
     ///
     /// Its memory stays as long as this array or a result that shares it lives. Each use of these
-    /// asks the other array anew, by its `__dlpack__`, and comes after what its library has asked
-    /// of the GPU by then. That library does not wait for what fhelium still reads.
+    /// asks the other array anew, by its `__dlpack__`, and comes after what is in its library's
+    /// current stream by then. That library does not wait for what fhelium still reads.
     #[staticmethod]
     fn from_dlpack<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         if let Ok(own) = array.cast::<PyArray>() {
@@ -277,18 +277,20 @@ impl Lender {
 /// A DLPack capsule of an object's, which has put the next work of the queue behind its own.
 fn asked<'py>(lender: &Bound<'py, PyAny>, queue: &Queue) -> PyResult<Bound<'py, PyAny>> {
     let py = lender.py();
-    let stream = queue.dlpack_stream().map_err(RuntimeError::from);
-    let arguments = PyDict::new(py);
-    arguments.set_item("stream", stream.or_raise()?)?;
-    arguments.set_item("max_version", (1, 0))?;
-    match lender.call_method("__dlpack__", (), Some(&arguments)) {
-        // Made before there were versions.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
-            arguments.del_item("max_version")?;
-            lender.call_method("__dlpack__", (), Some(&arguments))
+    let asked = queue.after_lender(|stream| {
+        let arguments = PyDict::new(py);
+        arguments.set_item("stream", stream)?;
+        arguments.set_item("max_version", (1, 0))?;
+        match lender.call_method("__dlpack__", (), Some(&arguments)) {
+            // Made before there were versions.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                arguments.del_item("max_version")?;
+                lender.call_method("__dlpack__", (), Some(&arguments))
+            }
+            other => other,
         }
-        other => other,
-    }
+    });
+    asked.map_err(RuntimeError::from).or_raise()?
 }
 
 fn gone(device: Device) -> RuntimeError {

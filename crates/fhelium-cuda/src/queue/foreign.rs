@@ -268,6 +268,20 @@ impl Queue {
         order_streams(self.handle(), stream as CUstream)
     }
 
+    /// Makes what comes next in the queue, which may be in another stream for now, wait for what is in its
+    /// own stream.
+    pub(crate) fn lead_place(&self) -> Result<()> {
+        let Place::Foreign {
+            stream,
+            arena: None,
+        } = *self.place.lock()
+        else {
+            return Ok(());
+        };
+        let _current = self.device().enter()?;
+        order_streams(self.stream.cu_stream(), stream.0)
+    }
+
     /// Makes what comes next in the queue wait for all that is in another stream.
     pub(crate) fn follow_stream(&self, stream: usize) -> Result<()> {
         if self.is_capturing_foreign() {
