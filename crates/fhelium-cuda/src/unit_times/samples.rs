@@ -181,7 +181,7 @@ impl<'a> Sampler<'a> {
         let steps: Vec<(i64, &KeySwitchKey)> = (1..).zip(&keys).collect();
         for count in [1, KEYS] {
             let mut work = self.switches(level as u64 + 1, count as u64);
-            work.launches += count as u64;
+            work.launches += 1;
             work.sums += 3 * (level as u64 + 1) * count as u64;
             self.sample(work, inputs, |of| {
                 context.rotate_hoisted(&of[0], &steps[..count])
@@ -190,14 +190,14 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// One decomposition with the inner products and divisions for so many keys, as they are counted
-    /// before a Program runs.
+    /// One decomposition with the inner products and divisions for so many keys, whose launches are
+    /// the same ones, as they are counted before a Program runs.
     fn switches(&self, limbs: u64, keys: u64) -> Work {
         let parameters = self.context.parameters();
         let extended = limbs + parameters.special_moduli().len() as u64;
         let digits = parameters.digits(limbs as usize - 1) as u64;
         Work {
-            launches: 3 + 3 * keys,
+            launches: 6,
             products: 2 * limbs * keys,
             digit_limbs: digits * extended,
             key_products: digits * extended * keys,

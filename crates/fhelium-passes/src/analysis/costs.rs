@@ -28,7 +28,7 @@ pub struct Cost {
     pub encodings: u64,
     /// Rounds of parallel work, each of which waits for the one before it.
     pub rounds: u64,
-    /// The same where a round takes a whole batch at once.
+    /// The same where a round takes a whole batch at once, and the keys of all rotations of one value.
     pub batch_rounds: u64,
     /// Limbs of digits, which a decomposition converts and transforms: their transforms and conversions
     /// are counted above, too.
@@ -244,8 +244,12 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
         },
         _ => Cost::default(),
     };
+    let at_once = match kind {
+        OpKind::Ckks(Ckks::RotateHoisted) => rotations(steps().min(1)),
+        _ => one,
+    };
     Cost {
-        batch_rounds: one.rounds,
+        batch_rounds: at_once.rounds,
         ..one.times(shape.batch)
     }
 }
