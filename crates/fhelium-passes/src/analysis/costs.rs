@@ -54,6 +54,23 @@ impl Cost {
         }
     }
 
+    /// The rounds of one operation, whatever their work.
+    fn in_rounds(rounds: u64) -> Cost {
+        Cost {
+            rounds,
+            batch_rounds: rounds,
+            ..Cost::default()
+        }
+    }
+
+    /// The cost of so many of the same, each round of which all may share.
+    fn side_by_side(self, count: u64) -> Cost {
+        Cost {
+            batch_rounds: self.batch_rounds,
+            ..self.times(count)
+        }
+    }
+
     fn times(self, count: u64) -> Cost {
         self.zip(self, |own, _| own.saturating_mul(count))
     }
@@ -167,18 +184,16 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
     };
     let products = |products: u64| Cost {
         products,
-        rounds: 1,
-        ..Cost::default()
+        ..Cost::in_rounds(1)
     };
     let sums = |sums: u64| Cost {
         sums,
-        rounds: 1,
-        ..Cost::default()
+        ..Cost::in_rounds(1)
     };
     // The sum with what needed no key, and the permutation of both parts.
     let rotations = |count: u64| match count {
         0 => Cost::default(),
-        _ => switch.cost(count).and(sums(3 * limbs).times(count)),
+        _ => switch.cost(count).and(sums(3 * limbs).side_by_side(count)),
     };
     let relinearization = switch.cost(1).and(sums(2 * limbs));
     let one = match kind {
@@ -231,27 +246,18 @@ pub fn operation_cost(op: &Op, body: &Body, chain: Option<&Chain>) -> Cost {
         OpKind::He(He::Rescale) | OpKind::Ckks(Ckks::Rescale) => Cost {
             transforms: shape.parts * (1 + limbs),
             products: polynomials,
-            rounds: 2,
-            ..Cost::default()
+            ..Cost::in_rounds(2)
         },
         // A constant needs no transform.
         OpKind::He(He::Encode) | OpKind::Ckks(Ckks::Encode) if is_scalar => sums(limbs),
         OpKind::He(He::Encode) | OpKind::Ckks(Ckks::Encode) => Cost {
             transforms: limbs,
             encodings: 1,
-            rounds: 2,
-            ..Cost::default()
+            ..Cost::in_rounds(2)
         },
         _ => Cost::default(),
     };
-    let at_once = match kind {
-        OpKind::Ckks(Ckks::RotateHoisted) => rotations(steps().min(1)),
-        _ => one,
-    };
-    Cost {
-        batch_rounds: at_once.rounds,
-        ..one.times(shape.batch)
-    }
+    one.side_by_side(shape.batch)
 }
 
 /// Counts of a value of residues.
@@ -320,19 +326,17 @@ impl KeySwitch {
             transforms: digits * extended,
             digit_limbs: digits * extended,
             conversions: sizes.map(|size| size * (extended - size)).sum(),
-            rounds: 3,
-            ..Cost::default()
+            ..Cost::in_rounds(3)
         };
         let each = Cost {
             transforms: 2 * extended,
             key_products: digits * extended,
             conversions: 2 * special * limbs,
             products: 2 * limbs,
-            rounds: 3,
             key_switches: 1,
-            ..Cost::default()
+            ..Cost::in_rounds(3)
         };
-        decomposition.and(each.times(count))
+        decomposition.and(each.side_by_side(count))
     }
 }
 
@@ -342,11 +346,7 @@ fn rns_cost(op: Rns, result: Shape, operand: Shape) -> Cost {
         Domain::Ntt => operand.polynomials(),
         Domain::Coefficient => 0,
     };
-    let none = Cost {
-        rounds: 1,
-        batch_rounds: 1,
-        ..Cost::default()
-    };
+    let none = Cost::in_rounds(1);
     match op {
         Rns::Ntt | Rns::Intt => Cost {
             transforms: result.polynomials(),
