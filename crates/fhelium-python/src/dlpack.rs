@@ -265,6 +265,14 @@ impl Lender {
         Ok(Lender { known, keeps })
     }
 
+    /// The same lender, kept once more.
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        Lender {
+            known: self.known.clone(),
+            keeps: self.keeps.clone_ref(py),
+        }
+    }
+
     /// The lender of an array's memory; `None` for fhelium's own.
     fn of(py: Python<'_>, array: &Array) -> Option<Self> {
         let known = array.cuda().ok()?.lender()?.clone();
@@ -315,9 +323,12 @@ pub fn imported_from(
     lender: Option<&Lender>,
 ) -> PyResult<Option<PyArray>> {
     let py = value.py();
-    if let Ok(array) = value.cast::<PyArray>() {
-        let array = array.get().ordered(py)?.clone();
-        return Ok(Some(PyArray::of(py, array)));
+    if let Ok(own) = value.cast::<PyArray>() {
+        let own = own.get();
+        return Ok(Some(PyArray {
+            array: own.ordered(py)?.clone(),
+            lender: own.lender.as_ref().map(|lender| lender.clone_ref(py)),
+        }));
     }
     if !value.hasattr("__dlpack_device__")? {
         return Ok(None);
@@ -330,13 +341,16 @@ pub fn imported_from(
     let engine = py.detach(|| Engine::for_arrays(device)).or_raise()?;
     let context = engine.cuda().ok_or_else(|| gone(device)).or_raise()?;
     let lender = match lender {
-        Some(lender) => lender,
-        None => &Lender::new(value)?,
+        Some(lender) => lender.clone_ref(py),
+        None => Lender::new(value)?,
     };
     let shared = taken(&asked(value, context.queue())?)?.lent_by(lender.known.clone());
     let tensor = py.detach(|| context.import_dlpack(shared));
     let tensor = tensor.map_err(RuntimeError::from).or_raise()?;
-    Ok(Some(PyArray::of(py, Placed::Cuda(Arc::new(tensor)))))
+    Ok(Some(PyArray {
+        array: Placed::Cuda(Arc::new(tensor)),
+        lender: Some(lender),
+    }))
 }
 
 /// Takes over what a capsule holds.
