@@ -8,6 +8,13 @@
 
 namespace {
 
+// Residues that a thread of pass A holds, as a power of two, and the threads of its blocks. More of them
+// trade less, where there is work for all multiprocessors all the same.
+template <int LA, Mode MODE>
+constexpr int LOG_A = LA == 8 && MODE == FAST ? LOG_MANY : LOG_HELD;
+template <int LA, Mode MODE>
+constexpr u32 BLOCK_A = COLUMNS_A<LA> << (LA - LOG_A<LA, MODE>);
+
 struct ForwardA {
     const Prime* primes;
     const u64* source;
@@ -35,19 +42,20 @@ __device__ __forceinline__ void forward_a(const ForwardA& args) {
         return;
     const Prime& prime = args.primes[prime_of(args.basis, limb)];
     const Core core(prime);
-    const TileA<LA> tile(args.log_n - LA);
+    constexpr int LOG = LOG_A<LA, MODE>, H = 1 << LOG;
+    const TileA<LA, COLUMNS_A<LA>, LOG> tile(args.log_n - LA);
     const u64 offset = (u64)limb << args.log_n;
     const u64* source = args.source + (u64)blockIdx.z * args.source_stride + offset;
     u64* target = args.target + (u64)blockIdx.z * args.target_stride + offset;
-    u64 words[HELD];
+    u64 words[H];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) words[h] = source[tile.first(h)];
+    for (int h = 0; h < H; ++h) words[h] = source[tile.first(h)];
     const NearTwiddles twiddles = fetch_twiddles<LA, Core>(
-        scratch, Twiddles(prime.forward, args.log_n), threadIdx.x, THREADS_A<LA>);
+        scratch, Twiddles(prime.forward, args.log_n), threadIdx.x, BLOCK_A<LA, MODE>);
     copy_async_commit();
-    T x[HELD];
+    T x[H];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h)
+    for (int h = 0; h < H; ++h)
         x[h] = SOURCE == INTERNAL ? core.load_lazy(words[h]) : core.load(words[h]);
     copy_async_wait<0>();
     __syncthreads();
@@ -80,14 +88,15 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
     const Prime& prime = args.primes[index];
     const u64 offset = (u64)blockIdx.y << args.log_n;
     const Core core(prime);
-    const TileA<LA> tile(args.log_b);
+    constexpr int LOG = LOG_A<LA, MODE>, H = 1 << LOG;
+    const TileA<LA, COLUMNS_A<LA>, LOG> tile(args.log_b);
     const u64* source = args.source + (u64)blockIdx.z * args.source_stride + offset;
     u64* target = args.target + (u64)blockIdx.z * args.target_stride + offset;
-    T x[HELD];
+    T x[H];
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) x[h] = core.load_lazy(source[tile.last(h)]);
+    for (int h = 0; h < H; ++h) x[h] = core.load_lazy(source[tile.last(h)]);
     const NearTwiddles twiddles = fetch_twiddles<LA, Core>(
-        scratch, Twiddles(prime.inverse, args.log_n), threadIdx.x, THREADS_A<LA>);
+        scratch, Twiddles(prime.inverse, args.log_n), threadIdx.x, BLOCK_A<LA, MODE>);
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -95,7 +104,7 @@ __device__ __forceinline__ void inverse_a(const InverseA& args) {
                                          twiddles, tile.t, tile.column, OfBlock());
     scaled_layer<LA>(x, core, args.scales[index]);
 #pragma unroll
-    for (int h = 0; h < HELD; ++h) {
+    for (int h = 0; h < H; ++h) {
         u64 at = tile.first(h);
         target[at] = RESULT == DOUBLES ? core.store_canonical_lazy(x[h]) : core.store(x[h]);
     }
@@ -185,21 +194,23 @@ __device__ __forceinline__ void inverse_b(const PassB& args) {
 
 // Blocks on a multiprocessor: 1536 threads of pass A, fewer where that would spill; 1024 of pass B.
 template <int LA, Mode MODE>
-constexpr int RESIDENT_A = RESIDENT<MODE, (LA <= 7 ? 1152 : 1536), 1024 - 128 * FEWER> / THREADS_A<LA>;
+constexpr int TOGETHER_A = LOG_A<LA, MODE> == LOG_MANY ? 1024 : LA <= 7 ? 1152 : 1536;
+template <int LA, Mode MODE>
+constexpr int RESIDENT_A = RESIDENT<MODE, TOGETHER_A<LA, MODE>, 1024 - 128 * FEWER> / BLOCK_A<LA, MODE>;
 template <int LB, Mode MODE>
 constexpr int RESIDENT_B = RESIDENT<MODE, 1024, 640> / THREADS_B<LB>;
 
-#define PASS_A(LA, SUFFIX, MODE)                                                              \
-    FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),     \
-              ForwardA, (forward_a<LA, CANONICAL, MODE>))                                     \
-    FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, THREADS_A<LA>, (RESIDENT_A<LA, MODE>),      \
-              InverseA, (inverse_a<LA, INTEGERS, MODE>))
+#define PASS_A(LA, SUFFIX, MODE)                                                                       \
+    FH_KERNEL(forward_a_##LA##_canonical_##SUFFIX, (BLOCK_A<LA, MODE>), (RESIDENT_A<LA, MODE>), ForwardA, \
+              (forward_a<LA, CANONICAL, MODE>))                                                        \
+    FH_KERNEL(inverse_a_##LA##_integers_##SUFFIX, (BLOCK_A<LA, MODE>), (RESIDENT_A<LA, MODE>), InverseA, \
+              (inverse_a<LA, INTEGERS, MODE>))
 
 // Between kernels only the FP64 core has a form of its own.
-#define PASS_A_INTERNAL(LA)                                                                   \
-    FH_KERNEL(forward_a_##LA##_internal_fast, THREADS_A<LA>, (RESIDENT_A<LA, FAST>), ForwardA, \
-              (forward_a<LA, INTERNAL, FAST>))                                                \
-    FH_KERNEL(inverse_a_##LA##_doubles_fast, THREADS_A<LA>, (RESIDENT_A<LA, FAST>), InverseA, \
+#define PASS_A_INTERNAL(LA)                                                                            \
+    FH_KERNEL(forward_a_##LA##_internal_fast, (BLOCK_A<LA, FAST>), (RESIDENT_A<LA, FAST>), ForwardA,   \
+              (forward_a<LA, INTERNAL, FAST>))                                                         \
+    FH_KERNEL(inverse_a_##LA##_doubles_fast, (BLOCK_A<LA, FAST>), (RESIDENT_A<LA, FAST>), InverseA,    \
               (inverse_a<LA, DOUBLES, FAST>))
 
 #define PASS_B(LB, SUFFIX, MODE)                                                              \

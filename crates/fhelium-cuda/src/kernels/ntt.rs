@@ -1,6 +1,8 @@
 //! Transforms by themselves: kernels/cuda/ntt.cu.
 
-use super::{Basis, Core, Kernel, Kernels, arguments, pass_a_shape, pass_b_shape, split};
+use super::{
+    Basis, Core, Kernel, Kernels, LOG_HELD, LOG_MANY, arguments, pass_a_shape, pass_b_shape, split,
+};
 use crate::device::Device;
 use crate::error::Result;
 use crate::queue::Queue;
@@ -72,6 +74,11 @@ impl Ntt {
         let (la, lb) = split(log_n);
         let suffix = core.suffix();
         let (_, threads_a, _) = pass_a_shape(log_n, core);
+        // `LOG_A` in ntt.cu.
+        let threads_a = match (la, core) {
+            (8, Core::Fp64) => threads_a >> (LOG_MANY - LOG_HELD),
+            _ => threads_a,
+        };
         let (_, threads_b, _) = pass_b_shape(log_n);
         // Integers need no other form between kernels.
         let (internal, sources) = match core {
