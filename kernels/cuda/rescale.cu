@@ -38,17 +38,18 @@ struct Rescale {
 };
 static_assert(sizeof(Rescale) == 96, "src/kernels/rescale.rs has the same layout");
 
-// The limbs of a share: all shares have equally many, up to one.
+// The limbs of a share: all shares have equally many, up to one, and the first, which is awaited first, no more
+// than others.
 struct Share {
     u32 first, count;
     __device__ __forceinline__ Share(const Rescale& args, u32 share)
         : first(start(args, share)), count(start(args, share + 1) - first) {}
     __device__ __forceinline__ static u32 start(const Rescale& args, u32 share) {
-        return (share * args.limbs + args.shares - 1) / args.shares;
+        return share * args.limbs / args.shares;
     }
     // That of a limb.
     __device__ __forceinline__ static u32 of(const Rescale& args, u32 limb) {
-        return limb * args.shares / args.limbs;
+        return ((limb + 1) * args.shares - 1) / args.limbs;
     }
 };
 

@@ -16,6 +16,14 @@ pub(crate) struct Executable {
     device: Arc<Device>,
 }
 
+/// The edge to a launch whose blocks may be placed once all of the launch before say so.
+const BESIDE: sys::CUgraphEdgeData = sys::CUgraphEdgeData {
+    from_port: sys::CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
+    to_port: 0,
+    type_: sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8,
+    reserved: [0; 5],
+};
+
 /// The graph before it was made ready.
 struct Template(CUgraph);
 
@@ -42,10 +50,14 @@ impl Executable {
             .map_err(&failed)?;
         let graph = Template(graph);
         let mut nodes: Vec<CUgraphNode> = Vec::with_capacity(steps.len());
-        for step in steps {
+        for (at, step) in steps.iter().enumerate() {
             let mut node = std::ptr::null_mut();
             let before = nodes.last().map_or(std::ptr::null(), std::ptr::from_ref);
-            let count = usize::from(!nodes.is_empty());
+            let beside = device.overlaps_launches()
+                && at > 0
+                && matches!(steps[at - 1].action, Action::Launch(_))
+                && matches!(step.action, Action::Launch(shape) if shape.beside);
+            let count = usize::from(at > 0 && !beside);
             let added = match step.action {
                 Action::Launch(shape) => with_launch(shape, &step.words, |parameters| {
                     // SAFETY: graph, dependency and parameters are live; the driver copies the latter.
@@ -62,6 +74,12 @@ impl Executable {
                 }
             };
             added.result().map_err(&failed)?;
+            if beside {
+                // SAFETY: both nodes are the graph's.
+                unsafe { sys::cuGraphAddDependencies_v2(graph.0, before, &node, &BESIDE, 1) }
+                    .result()
+                    .map_err(&failed)?;
+            }
             nodes.push(node);
         }
         let mut executable = std::ptr::null_mut();

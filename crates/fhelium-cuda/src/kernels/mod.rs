@@ -181,6 +181,17 @@ impl<A: Arguments> Kernel<A> {
             .map_err(driver("asking for shared memory"))
     }
 
+    /// Asks for so many per cent of a multiprocessor's memory as shared memory. Blocks of kernels that ask for
+    /// other shares are never side by side there.
+    fn prefer_shared(&self, percent: i32) -> Result<()> {
+        self.function
+            .set_attribute(
+                CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                percent,
+            )
+            .map_err(driver("asking for shared memory"))
+    }
+
     /// Puts the kernel into the queue with a grid of blocks and bytes of shared memory.
     ///
     /// # Safety
@@ -193,6 +204,35 @@ impl<A: Arguments> Kernel<A> {
         shared: u32,
         arguments: &A,
     ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.put(queue, grid, shared, false, arguments) }
+    }
+
+    /// The same of a kernel whose blocks wait for parts of the launch before only.
+    ///
+    /// # Safety
+    /// As [`Kernel::launch`].
+    unsafe fn launch_beside(
+        &self,
+        queue: &Queue,
+        grid: [u32; 3],
+        shared: u32,
+        arguments: &A,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.put(queue, grid, shared, true, arguments) }
+    }
+
+    /// # Safety
+    /// As [`Kernel::launch`].
+    unsafe fn put(
+        &self,
+        queue: &Queue,
+        grid: [u32; 3],
+        shared: u32,
+        beside: bool,
+        arguments: &A,
+    ) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
@@ -201,6 +241,7 @@ impl<A: Arguments> Kernel<A> {
             grid,
             threads: self.threads,
             shared,
+            beside,
         });
         // SAFETY: the structure is whole words of plain data, as `Arguments` promises.
         let words = unsafe {

@@ -47,6 +47,10 @@ fn piece(log_n: u32) -> u32 {
 /// Threads for each multiprocessor that pass A is cut for: each share transforms the dropped limb anew.
 const FILLING_THREADS: u32 = 384;
 
+/// Per cent of a multiprocessor's memory that all kernels of a rescale want as shared memory, enough for as many
+/// blocks of the last step as have registers: so those begin where blocks of pass A still run.
+const SHARED_PERCENT: i32 = 80;
+
 /// Limbs of a share, at most: their primes are in shared memory, of which every launch may have 48 KiB.
 const MOST_LIMBS: u32 = 128;
 
@@ -79,11 +83,15 @@ impl RescaleKernels {
         let ((la, lb), suffix) = (split(log_n), core.suffix());
         let load = |pass, threads| Kernel::load(device, "rescale", pass, threads);
         let threads_b = pass_b_shape(log_n).1;
-        Ok(RescaleKernels {
+        let kernels = RescaleKernels {
             inverse_b: load(&format!("rescale_inverse_b_{lb}_{suffix}"), threads_b)?,
             pass_a: load(&format!("rescale_a_{la}_{suffix}"), pass_a_threads(log_n))?,
             pass_b: load(&format!("rescale_b_{lb}_{suffix}"), threads_b)?,
-        })
+        };
+        for kernel in [&kernels.inverse_b, &kernels.pass_a, &kernels.pass_b] {
+            kernel.prefer_shared(SHARED_PERCENT)?;
+        }
+        Ok(kernels)
     }
 }
 
@@ -121,9 +129,13 @@ impl Kernels {
             kernels
                 .inverse_b
                 .launch(queue, [rows, 1, polynomials], shared, arguments)?;
-            kernels.pass_a.launch(queue, grid_a, shared_a, arguments)?;
+            kernels
+                .pass_a
+                .launch_beside(queue, grid_a, shared_a, arguments)?;
             let grid_b = [rows, arguments.limbs, polynomials];
-            kernels.pass_b.launch(queue, grid_b, shared_b, arguments)
+            kernels
+                .pass_b
+                .launch_beside(queue, grid_b, shared_b, arguments)
         }
     }
 }

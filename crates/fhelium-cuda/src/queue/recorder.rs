@@ -25,6 +25,9 @@ pub(crate) struct Shape {
     pub threads: u32,
     /// Bytes of shared memory of a block.
     pub shared: u32,
+    /// Whether its blocks wait for parts of the launch before only, so that they may be placed while that
+    /// runs where launches otherwise follow each other.
+    pub beside: bool,
 }
 
 /// What the device does.

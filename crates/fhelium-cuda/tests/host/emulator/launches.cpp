@@ -22,6 +22,7 @@ struct Node {
     std::vector<char> arguments;
     uint64_t target, source;
     size_t bytes;
+    bool follows;  // the node before, in a graph
 };
 // What a graph keeps until the last copy of it is gone.
 struct Object {
@@ -70,7 +71,8 @@ int submit(void* stream, const Node& node) {
     if (!usable(stream)) return INVALID_HANDLE;
     auto capture = captures.find(stream);
     if (capture == captures.end()) return run(node);
-    return capture->second->nodes.push_back(node), SUCCESS;
+    capture->second->nodes.push_back(node);
+    return capture->second->nodes.back().follows = true, SUCCESS;
 }
 
 struct KernelNode {
@@ -105,11 +107,14 @@ Node node_of(const Copy3D& copy) {
 }
 // A node's handle is its place, counted from one: only chains are built.
 int add(size_t* handle, Graph* graph, const size_t* before, size_t count, const Node& node) {
-    if (count != !graph->nodes.empty() || (count == 1 && *before != graph->nodes.size()))
-        return INVALID_VALUE;
+    if (count > 1 || (count == 1 && *before != graph->nodes.size())) return INVALID_VALUE;
     graph->nodes.push_back(node);
+    graph->nodes.back().follows = count == 1;
     return *handle = graph->nodes.size(), SUCCESS;
 }
+struct Edge {
+    unsigned char from_port, to_port, type, reserved[5];
+};
 
 }  // namespace
 
@@ -145,6 +150,8 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
 }
 int cuFuncSetAttribute(Function* function, int attribute, int value) {
     CALL();
+    // What a multiprocessor shares out, in per cent.
+    if (attribute == 9) return value >= 0 && value <= 100 ? SUCCESS : INVALID_VALUE;
     // The most shared memory of a block.
     if (attribute != 8 || value < 0 || unsigned(value) > BLOCK_SHARED) return INVALID_VALUE;
     return function->most_shared = value, SUCCESS;
@@ -219,6 +226,17 @@ int cuGraphAddMemcpyNode(size_t* handle, Graph* graph, const size_t* before, siz
     if (context != current) return INVALID_CONTEXT;
     return add(handle, graph, before, count, node_of(*copy));
 }
+// Of launches that may overlap: the port is that of all blocks having said so.
+int cuGraphAddDependencies_v2(Graph* graph, const size_t* from, const size_t* to, const Edge* edge,
+                              size_t count) {
+    IN_A_CONTEXT();
+    if (count != 1 || *to != *from + 1 || *to > graph->nodes.size()) return INVALID_VALUE;
+    const Node& before = graph->nodes[*from - 1];
+    Node& node = graph->nodes[*to - 1];
+    if (node.follows || before.function == nullptr || node.function == nullptr) return INVALID_VALUE;
+    if (edge->from_port != 1 || edge->to_port != 0 || edge->type != 1) return INVALID_VALUE;
+    return node.follows = true, SUCCESS;
+}
 int cuGraphExecKernelNodeSetParams_v2(Graph* graph, size_t handle, const KernelNode* node) {
     IN_A_CONTEXT();
     Node& old = graph->nodes.at(handle - 1);
@@ -233,6 +251,9 @@ int cuGraphExecMemcpyNodeSetParams(Graph* graph, size_t handle, const Copy3D* co
 }
 int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned long long) {
     IN_A_CONTEXT();
+    // Nodes that do not follow each other would run in any order.
+    for (size_t at = 1; at < graph->nodes.size(); ++at)
+        if (!graph->nodes[at].follows) return INVALID_VALUE;
     return *executable = new Graph(*graph), SUCCESS;
 }
 int cuGraphUpload(Graph*, void* stream) {
