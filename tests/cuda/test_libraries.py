@@ -97,11 +97,11 @@ def test_a_compiled_call_becomes_part_of_a_graph_of_torch(torch: Any, engine: fh
 
 
 def test_torch_tensors_are_encoded_in_a_graph_of_torch(torch: Any, engine: fh.Engine) -> None:
-    """An argument and a captured tensor are read by each replay, where they are."""
+    """An argument and a captured tensor are read by each replay, where they are; launches overlap."""
     keys = parts(engine)
     w = torch.full((engine.slots,), 0.5, dtype=torch.float32, device="cuda")
     bias = torch.zeros(engine.slots, dtype=torch.float64, device="cuda")
-    affine = fh.jit(lambda x, w: x * (w * 2.0) + bias)
+    affine = fh.jit(lambda x, w: (x * (w * 2.0)).rescale() + bias)
     x = engine.encrypt(np.linspace(-1, 1, engine.slots), keys.public)
     for _ in range(3):
         affine(x, w)
