@@ -36,7 +36,8 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn images(out: &Path) -> Result<Vec<Image>, Error> {
-    let folder = fhelium_kernelc::kernels_folder(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let package = variable("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let folder = fhelium_kernelc::kernels_folder(Path::new(&package));
     println!("cargo:rerun-if-changed={}", folder.display());
     let (os, arch) = (
         variable("CARGO_CFG_TARGET_OS").expect("cargo sets it"),

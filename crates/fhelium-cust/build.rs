@@ -7,7 +7,7 @@ use std::process::Command;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(variable("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR").ok_or("cargo sets it")?);
     stub(&folder.join("stub"), &out)?;
     kernel(&folder.join("examples"), &out)
 }
