@@ -97,7 +97,7 @@ def test_a_compiled_call_becomes_part_of_a_graph_of_torch(torch: Any, engine: fh
 
 
 def test_torch_tensors_are_encoded_in_a_graph_of_torch(torch: Any, engine: fh.Engine) -> None:
-    """An argument and a captured tensor are read by each replay, where they are; launches overlap."""
+    """Each replay reads an argument and a captured tensor where they are; launches overlap."""
     keys = parts(engine)
     w = torch.full((engine.slots,), 0.5, dtype=torch.float32, device="cuda")
     bias = torch.zeros(engine.slots, dtype=torch.float64, device="cuda")
