@@ -181,8 +181,8 @@ impl<A: Arguments> Kernel<A> {
             .map_err(driver("asking for shared memory"))
     }
 
-    /// Asks for so many per cent of a multiprocessor's memory as shared memory. Blocks of kernels that ask for
-    /// other shares are never side by side there.
+    /// Asks for so many per cent of the shared memory that a multiprocessor can have; the rest is cache. Blocks
+    /// of kernels that are given different shares are never side by side there.
     fn prefer_shared(&self, percent: i32) -> Result<()> {
         self.function
             .set_attribute(
