@@ -9,7 +9,7 @@
 namespace {
 
 // Residues that a thread of pass A holds, as a power of two, and the threads of its blocks. More of them
-// trade less, where there is work for all multiprocessors all the same.
+// trade less, which was the faster at N = 2^16.
 template <int LA, Mode MODE>
 constexpr int LOG_A = LA == 8 && MODE == FAST ? LOG_MANY : LOG_HELD;
 template <int LA, Mode MODE>

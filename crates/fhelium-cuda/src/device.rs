@@ -75,13 +75,13 @@ impl Device {
         let name = context
             .name()
             .map_err(driver("asking for the device's name"))?;
-        if images::select(KERNEL_FILE, capability).is_none() {
+        let Some(image) = images::select(KERNEL_FILE, capability) else {
             return Err(CudaError::NoImage {
                 device: name,
                 capability,
                 built: built.join(", "),
             });
-        }
+        };
         let multiprocessors =
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
         let block_shared =
@@ -102,7 +102,7 @@ impl Device {
             memory,
             fast_fp64: single_to_double <= 4,
             // Programmatic dependent launches, and their capture, are of Hopper and CUDA 12.3.
-            overlaps_launches: capability >= 90 && driver_version >= 12030,
+            overlaps_launches: image.overlaps_launches() && driver_version >= 12030,
             modules: Mutex::default(),
             names: Mutex::default(),
         })

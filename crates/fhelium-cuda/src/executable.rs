@@ -1,4 +1,4 @@
-//! A CUDA graph of steps, one after the other.
+//! A CUDA graph of steps, one after the other; launches whose shape says so may begin beside the one before.
 
 use crate::device::Device;
 use crate::error::{Result, driver};

@@ -14,6 +14,14 @@ pub(crate) struct Image {
     pub bytes: &'static [u8],
 }
 
+impl Image {
+    /// Whether its kernels wait for the launch before themselves, where they may start while that runs: as
+    /// `griddepcontrol` in launch.cuh has it, what was compiled for older devices does not, wherever it runs.
+    pub fn overlaps_launches(&self) -> bool {
+        self.capability >= 90
+    }
+}
+
 include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
 /// The targets that this build's kernels were compiled for: empty for a build without CUDA.
@@ -79,5 +87,12 @@ mod tests {
         assert_eq!(chosen(90), Some((90, false)));
         assert_eq!(chosen(100), Some((80, true)));
         assert_eq!(chosen(75), None);
+        // By the image, not by the device: this one has text for an older one.
+        let overlaps = |capability| {
+            choose(images.iter(), capability)
+                .unwrap()
+                .overlaps_launches()
+        };
+        assert!(overlaps(90) && !overlaps(89) && !overlaps(110));
     }
 }

@@ -1,6 +1,6 @@
 //! Which way of replaying is the faster: found by trying both.
 //!
-//! A graph starts sooner and takes the host less time, launches of their own may overlap, and which of
+//! A graph starts sooner and takes the host less time, launches of their own all may overlap, and which of
 //! these weighs more depends on the work, the device and the driver. So the first replays take turns,
 //! each between two events that later replays look at: nobody waits for them.
 

@@ -208,7 +208,8 @@ impl<A: Arguments> Kernel<A> {
         unsafe { self.put(queue, grid, shared, false, arguments) }
     }
 
-    /// The same of a kernel whose blocks wait for parts of the launch before only.
+    /// The same of a kernel whose blocks have something to do before the launch before is over: they fetch
+    /// tables, or wait for parts of it only.
     ///
     /// # Safety
     /// As [`Kernel::launch`].
@@ -328,7 +329,8 @@ const PRIME_WORDS: u32 = 8;
 /// The layers of pass B's last step, whose twiddles have a form of their own; `row_step` in ntt.cuh.
 pub(crate) const LAST_STEP: u32 = 2;
 
-/// Tiles of pass A, threads of a block and its bytes of shared memory, twiddles counted.
+/// Tiles of pass A, threads of a block that hold `LOG_HELD` residues each, and its bytes of shared memory,
+/// twiddles counted.
 fn pass_a_shape(log_n: u32, core: Core) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
     let columns = match la {

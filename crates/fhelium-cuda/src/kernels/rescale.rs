@@ -47,8 +47,9 @@ fn piece(log_n: u32) -> u32 {
 /// Threads for each multiprocessor that pass A is cut for: each share transforms the dropped limb anew.
 const FILLING_THREADS: u32 = 384;
 
-/// Per cent of the shared memory that a multiprocessor can have, for all kernels of a rescale: enough for as many
-/// blocks of the last step as have registers. So those begin where blocks of pass A still run.
+/// Per cent of the shared memory that a multiprocessor can have, for all kernels of a rescale, so that blocks of the
+/// last step begin where those of pass A still run. On Hopper, rounded up to what it can share out, it is enough
+/// for as many blocks of the last step as have registers.
 const SHARED_PERCENT: i32 = 80;
 
 /// Limbs of a share, at most: their primes are in shared memory, of which every launch may have 48 KiB.

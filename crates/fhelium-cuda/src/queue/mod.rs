@@ -305,8 +305,7 @@ impl Queue {
         };
         match action {
             Action::Launch(shape) => {
-                // A graph's own edges are faster where blocks need all of the launch before, as
-                // `Executable::new` has it.
+                // A graph's own edges are faster for the others, as `Executable::new` has it.
                 let overlaps = self.device.overlaps_launches() && (!captured || shape.beside);
                 // SAFETY: the caller's promise; the stream is live.
                 unsafe { launch(stream, &shape, words, overlaps) }

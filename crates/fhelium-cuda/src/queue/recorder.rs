@@ -25,8 +25,8 @@ pub(crate) struct Shape {
     pub threads: u32,
     /// Bytes of shared memory of a block.
     pub shared: u32,
-    /// Whether its blocks wait for parts of the launch before only, so that they may be placed while that
-    /// runs where launches otherwise follow each other.
+    /// Whether its blocks have something to do before the launch before is over, so that they may be placed
+    /// while that runs where launches otherwise follow each other.
     pub beside: bool,
 }
 

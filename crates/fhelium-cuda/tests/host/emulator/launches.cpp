@@ -230,7 +230,7 @@ int cuGraphAddMemcpyNode(size_t* handle, Graph* graph, const size_t* before, siz
 int cuGraphAddDependencies_v2(Graph* graph, const size_t* from, const size_t* to, const Edge* edge,
                               size_t count) {
     IN_A_CONTEXT();
-    if (count != 1 || *to != *from + 1 || *to > graph->nodes.size()) return INVALID_VALUE;
+    if (count != 1 || *from == 0 || *to != *from + 1 || *to > graph->nodes.size()) return INVALID_VALUE;
     const Node& before = graph->nodes[*from - 1];
     Node& node = graph->nodes[*to - 1];
     if (node.follows || before.function == nullptr || node.function == nullptr) return INVALID_VALUE;
