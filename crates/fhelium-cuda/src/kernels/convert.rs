@@ -1,8 +1,8 @@
 //! Base conversion: kernels/cuda/convert.cu, convert_a.cu and convert_columns.cu.
 
 use super::{
-    Arguments, Basis, Core, Factor, ForwardA, InverseA, Kernel, Kernels, Outcome, PRIME_WORDS,
-    Source, arguments, pass_a_shape, split,
+    Arguments, Basis, Core, Factor, ForwardA, InverseA, Kernel, Kernels, LOG_HELD, Outcome,
+    PRIME_WORDS, Source, arguments, pass_a_shape, pass_a_threads, split,
 };
 use crate::device::Device;
 use crate::error::Result;
@@ -223,7 +223,7 @@ impl Convert {
             match conversion {
                 Conversion::Fused => {
                     let (la, _) = split(log_n);
-                    let (_, threads, _) = pass_a_shape(log_n, core);
+                    let threads = pass_a_threads(log_n, LOG_HELD);
                     let name = format!("{kind}_a_{la}_{suffix}");
                     Kernel::load(device, "convert_a", &name, threads)
                 }
@@ -347,7 +347,7 @@ impl Kernels {
     ) -> Shape {
         match conversion {
             Conversion::Fused => {
-                let (tiles, _, shared) = pass_a_shape(self.log_n, self.core);
+                let (tiles, shared) = pass_a_shape(self.log_n, self.core);
                 Shape {
                     grid: [tiles, targets, rows],
                     chunk: 1,

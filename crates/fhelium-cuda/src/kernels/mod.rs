@@ -158,6 +158,7 @@ pub(crate) struct Factor {
 pub(crate) struct Kernel<A> {
     function: CudaFunction,
     threads: u32,
+    beside: bool,
     arguments: PhantomData<fn(A)>,
 }
 
@@ -167,28 +168,40 @@ impl<A: Arguments> Kernel<A> {
         Ok(Kernel {
             function,
             threads,
+            beside: false,
             arguments: PhantomData,
         })
     }
 
+    /// The kernel as one whose blocks have something to do before the launch before is over: they fetch tables,
+    /// or wait for parts of it only.
+    fn beside(self) -> Self {
+        Kernel {
+            beside: true,
+            ..self
+        }
+    }
+
     /// Lets the kernel have more shared memory than the 48 KiB that every device gives.
     fn allow_shared(&self, bytes: u32) -> Result<()> {
-        self.function
-            .set_attribute(
-                CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                bytes as i32,
-            )
-            .map_err(driver("asking for shared memory"))
+        self.set(
+            CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            bytes as i32,
+        )
     }
 
     /// Asks for so many per cent of the shared memory that a multiprocessor can have; the rest is cache. Blocks
     /// of kernels that are given different shares are never side by side there.
     fn prefer_shared(&self, percent: i32) -> Result<()> {
+        self.set(
+            CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+            percent,
+        )
+    }
+
+    fn set(&self, attribute: CUfunction_attribute_enum, value: i32) -> Result<()> {
         self.function
-            .set_attribute(
-                CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                percent,
-            )
+            .set_attribute(attribute, value)
             .map_err(driver("asking for shared memory"))
     }
 
@@ -204,36 +217,6 @@ impl<A: Arguments> Kernel<A> {
         shared: u32,
         arguments: &A,
     ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.put(queue, grid, shared, false, arguments) }
-    }
-
-    /// The same of a kernel whose blocks have something to do before the launch before is over: they fetch
-    /// tables, or wait for parts of it only.
-    ///
-    /// # Safety
-    /// As [`Kernel::launch`].
-    unsafe fn launch_beside(
-        &self,
-        queue: &Queue,
-        grid: [u32; 3],
-        shared: u32,
-        arguments: &A,
-    ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { self.put(queue, grid, shared, true, arguments) }
-    }
-
-    /// # Safety
-    /// As [`Kernel::launch`].
-    unsafe fn put(
-        &self,
-        queue: &Queue,
-        grid: [u32; 3],
-        shared: u32,
-        beside: bool,
-        arguments: &A,
-    ) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
@@ -242,7 +225,7 @@ impl<A: Arguments> Kernel<A> {
             grid,
             threads: self.threads,
             shared,
-            beside,
+            beside: self.beside,
         });
         // SAFETY: the structure is whole words of plain data, as `Arguments` promises.
         let words = unsafe {
@@ -329,21 +312,29 @@ const PRIME_WORDS: u32 = 8;
 /// The layers of pass B's last step, whose twiddles have a form of their own; `row_step` in ntt.cuh.
 pub(crate) const LAST_STEP: u32 = 2;
 
-/// Tiles of pass A, threads of a block that hold `LOG_HELD` residues each, and its bytes of shared memory,
-/// twiddles counted.
-fn pass_a_shape(log_n: u32, core: Core) -> (u32, u32, u32) {
-    let (la, lb) = split(log_n);
-    let columns = match la {
+/// Columns of a tile of pass A.
+fn pass_a_columns(log_n: u32) -> u32 {
+    match split(log_n).0 {
         5 => 32,
         6 => 16,
         _ => 8,
-    };
-    let threads = columns << (la - LOG_HELD);
-    let words = (columns + core.twiddle_words()) << la;
-    ((1 << lb) / columns, threads, words * 8)
+    }
 }
 
-/// The same of pass B, whose rows are padded and followed by their twiddles: `ROW_WORDS` in rows.cuh.
+/// Threads of a block of pass A that hold so many residues each, as a power of two.
+fn pass_a_threads(log_n: u32, log_held: u32) -> u32 {
+    pass_a_columns(log_n) << (split(log_n).0 - log_held)
+}
+
+/// Tiles of pass A and the bytes of shared memory of a block, twiddles counted.
+fn pass_a_shape(log_n: u32, core: Core) -> (u32, u32) {
+    let ((la, lb), columns) = (split(log_n), pass_a_columns(log_n));
+    let words = (columns + core.twiddle_words()) << la;
+    ((1 << lb) / columns, words * 8)
+}
+
+/// Tiles of pass B, whose rows are padded and followed by their twiddles (`ROW_WORDS` in rows.cuh), threads of
+/// a block and its bytes of shared memory.
 fn pass_b_shape(log_n: u32) -> (u32, u32, u32) {
     let (la, lb) = split(log_n);
     let threads = 128;
@@ -361,13 +352,14 @@ mod tests {
     fn tiles_cover_a_limb_exactly() {
         for log_n in 10..=17 {
             let (la, lb) = split(log_n);
-            let (tiles, threads, shared) = pass_a_shape(log_n, Core::Integer);
-            assert_eq!(
-                (tiles * threads) << LOG_HELD,
-                1 << log_n,
-                "pass A of 2^{log_n}"
-            );
-            assert!((5..=9).contains(&la) && threads <= 1024 && shared <= 48 << 10);
+            for core in [Core::Fp64, Core::Integer] {
+                let (tiles, shared) = pass_a_shape(log_n, core);
+                for held in [LOG_HELD, ntt::log_held(log_n, core)] {
+                    let threads = pass_a_threads(log_n, held);
+                    assert_eq!((tiles * threads) << held, 1 << log_n, "pass A of 2^{log_n}");
+                    assert!((5..=9).contains(&la) && threads <= 1024 && shared <= 48 << 10);
+                }
+            }
             let (tiles, threads, shared) = pass_b_shape(log_n);
             assert_eq!(
                 (tiles * threads) << LOG_HELD,

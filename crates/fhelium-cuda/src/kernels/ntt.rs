@@ -1,7 +1,8 @@
 //! Transforms by themselves: kernels/cuda/ntt.cu.
 
 use super::{
-    Basis, Core, Kernel, Kernels, LOG_HELD, LOG_MANY, arguments, pass_a_shape, pass_b_shape, split,
+    Basis, Core, Kernel, Kernels, LOG_HELD, LOG_MANY, arguments, pass_a_shape, pass_a_threads,
+    pass_b_shape, split,
 };
 use crate::device::Device;
 use crate::error::Result;
@@ -58,6 +59,14 @@ arguments!(ForwardA, 72, [primes, source, target]);
 arguments!(InverseA, 72, [primes, scales, source, target]);
 arguments!(PassB, 80, [primes, source, factor, target]);
 
+/// Residues that a thread of pass A holds, as a power of two: `LOG_A` in ntt.cu.
+pub(super) fn log_held(log_n: u32, core: Core) -> u32 {
+    match (split(log_n).0, core) {
+        (8, Core::Fp64) => LOG_MANY,
+        _ => LOG_HELD,
+    }
+}
+
 pub(super) struct Ntt {
     forward_a_canonical: Kernel<ForwardA>,
     forward_a_internal: Kernel<ForwardA>,
@@ -73,12 +82,7 @@ impl Ntt {
     pub fn load(device: &Device, log_n: u32, core: Core) -> Result<Self> {
         let (la, lb) = split(log_n);
         let suffix = core.suffix();
-        let (_, threads_a, _) = pass_a_shape(log_n, core);
-        // `LOG_A` in ntt.cu.
-        let threads_a = match (la, core) {
-            (8, Core::Fp64) => threads_a >> (LOG_MANY - LOG_HELD),
-            _ => threads_a,
-        };
+        let threads_a = pass_a_threads(log_n, log_held(log_n, core));
         let (_, threads_b, _) = pass_b_shape(log_n);
         // Integers need no other form between kernels.
         let (internal, sources) = match core {
@@ -145,7 +149,7 @@ impl Kernels {
         polynomials: usize,
         arguments: &ForwardA,
     ) -> Result<()> {
-        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core);
+        let (tiles, shared) = pass_a_shape(self.log_n, self.core);
         let kernel = match source {
             Source::Canonical => &self.ntt.forward_a_canonical,
             Source::Internal => &self.ntt.forward_a_internal,
@@ -166,7 +170,7 @@ impl Kernels {
         polynomials: usize,
         arguments: &InverseA,
     ) -> Result<()> {
-        let (tiles, _, shared) = pass_a_shape(self.log_n, self.core);
+        let (tiles, shared) = pass_a_shape(self.log_n, self.core);
         let kernel = match result {
             Outcome::Canonical => &self.ntt.inverse_a,
             Outcome::Sources => &self.ntt.inverse_a_sources,

@@ -35,13 +35,13 @@ arguments!(
 );
 
 /// Threads of a block of pass A, whose columns fill whole sectors of memory.
-fn pass_a_threads(log_n: u32) -> u32 {
+fn threads_a(log_n: u32) -> u32 {
     if split(log_n).0 == 5 { 64 } else { 128 }
 }
 
 /// Residues of a piece, those of a block.
 fn piece(log_n: u32) -> u32 {
-    pass_a_threads(log_n) << LOG_MANY
+    threads_a(log_n) << LOG_MANY
 }
 
 /// Threads for each multiprocessor that pass A is cut for: each share transforms the dropped limb anew.
@@ -86,8 +86,8 @@ impl RescaleKernels {
         let threads_b = pass_b_shape(log_n).1;
         let kernels = RescaleKernels {
             inverse_b: load(&format!("rescale_inverse_b_{lb}_{suffix}"), threads_b)?,
-            pass_a: load(&format!("rescale_a_{la}_{suffix}"), pass_a_threads(log_n))?,
-            pass_b: load(&format!("rescale_b_{lb}_{suffix}"), threads_b)?,
+            pass_a: load(&format!("rescale_a_{la}_{suffix}"), threads_a(log_n))?.beside(),
+            pass_b: load(&format!("rescale_b_{lb}_{suffix}"), threads_b)?.beside(),
         };
         for kernel in [&kernels.inverse_b, &kernels.pass_a, &kernels.pass_b] {
             kernel.prefer_shared(SHARED_PERCENT)?;
@@ -101,7 +101,7 @@ impl Kernels {
     pub fn rescale_cut(&self, limbs: u32, polynomials: u32) -> Cut {
         let pieces = (1 << self.log_n) / piece(self.log_n);
         let threads = FILLING_THREADS * self.multiprocessors;
-        let filling = threads / (pass_a_threads(self.log_n) * pieces * polynomials).max(1);
+        let filling = threads / (threads_a(self.log_n) * pieces * polynomials).max(1);
         Cut {
             pieces,
             shares: filling.clamp(limbs.div_ceil(MOST_LIMBS), limbs),
@@ -130,13 +130,9 @@ impl Kernels {
             kernels
                 .inverse_b
                 .launch(queue, [rows, 1, polynomials], shared, arguments)?;
-            kernels
-                .pass_a
-                .launch_beside(queue, grid_a, shared_a, arguments)?;
+            kernels.pass_a.launch(queue, grid_a, shared_a, arguments)?;
             let grid_b = [rows, arguments.limbs, polynomials];
-            kernels
-                .pass_b
-                .launch_beside(queue, grid_b, shared_b, arguments)
+            kernels.pass_b.launch(queue, grid_b, shared_b, arguments)
         }
     }
 }
